@@ -1,0 +1,125 @@
+"""Sphinx extension of the book: claims tables, and pages made from runs.
+
+Directives
+----------
+``{claims-table}``    every claim of one paper (its short name as argument) or of all
+``{claims-summary}``  verdicts counted for each paper, and the legend of verdicts
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.util.docutils import SphinxDirective
+
+from agop.book.chapters import all_chapters
+from agop.book.cli import runs_shown
+from agop.book.layout import SCALES, find_root
+from agop.book.ledger import NOT_RUN
+from agop.book.scoreboard import largest_verdict, markdown_summary, status
+from agop.book.site import PUBLISHED
+
+PLACEHOLDER = "example.invalid"
+
+
+def _root(app: Sphinx) -> Path:
+    return Path(os.environ.get("AGOP_ROOT") or find_root(Path(app.srcdir)))
+
+
+def _rows(app: Sphinx) -> list[dict[str, Any]]:
+    """Return the claims with the runs that this rendering shows."""
+    root = _root(app)
+    runs = runs_shown(root, os.environ.get("AGOP_RUNS", PUBLISHED))
+    return status(root, runs)
+
+
+def _cell(text: str) -> str:
+    """Return ``text`` as it can stand in a table of Markdown."""
+    for special in "\\|*_`<$~^":
+        text = text.replace(special, "\\" + special)
+    return text
+
+
+class ClaimsTable(SphinxDirective):
+    """A table of claims: what was reported, what came out here, the verdict."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        app = self.env.app
+        written = {chapter.name for chapter in all_chapters(_root(app))}
+        rows = [
+            row
+            for row in _rows(app)
+            if not self.arguments or row["paper"] == self.arguments[0]
+        ]
+        lines = ["| claim | reported | here | verdict |", "| --- | --- | --- | --- |"]
+        lines += [self._line(row, written) for row in rows]
+        table = self.parse_text_to_nodes("\n".join(lines))
+        for node in table:
+            node["classes"] += ["claims-table"]
+        return table
+
+    def _line(self, row: dict[str, Any], written: set[str]) -> str:
+        where = f"{row['where']}"
+        if row["chapter"] in written:
+            where = f"[{_cell(where)}]({row['chapter']})"
+        else:
+            where = _cell(where)
+        claim = f"**{row['id']}** · {where} — {_cell(row['statement'])}"
+        here = "; ".join(
+            f"{scale}: {_cell(row['runs'][scale]['measured'])}"
+            f" (control: {_cell(row['runs'][scale]['control'])})"
+            for scale in reversed(SCALES)
+            if scale in row["runs"]
+        )
+        verdict = largest_verdict(row)
+        strong = verdict if verdict == NOT_RUN else f"**{verdict}**"
+        return f"| {claim} | {_cell(row['reported'])} | {here or '–'} | {strong} |"
+
+
+class ClaimsSummary(SphinxDirective):
+    """Verdicts counted for each paper."""
+
+    def run(self) -> list[nodes.Node]:
+        app = self.env.app
+        return self.parse_text_to_nodes(markdown_summary(_root(app), _rows(app)))
+
+
+def _exclude_sources_of_runs(app: Sphinx, config: Config) -> None:
+    """Where a chapter's run lies beside its source, the run is the page."""
+    for notebook in Path(app.srcdir, "book").glob("*.ipynb"):
+        config.exclude_patterns.append(f"book/{notebook.stem}.md")
+
+
+def _no_dead_buttons(app: Sphinx, config: Config) -> None:
+    """While the repository's address is a placeholder, offer no link to it."""
+    options = config.html_theme_options
+    if PLACEHOLDER not in options.get("repository_url", ""):
+        return
+    for name in ("repository", "issues", "edit_page", "source"):
+        options[f"use_{name}_button"] = False
+    options["launch_buttons"] = {}
+    options.pop("repository_url")
+
+
+def _edit_the_source(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Let a chapter's edit button open its text, not the executed notebook."""
+    notebook = Path(app.srcdir, f"{page}.ipynb")
+    if notebook.is_file():
+        context["page_source_suffix"] = ".md"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("claims-table", ClaimsTable)
+    app.add_directive("claims-summary", ClaimsSummary)
+    app.connect("config-inited", _exclude_sources_of_runs)
+    app.connect("config-inited", _no_dead_buttons)
+    app.connect("html-page-context", _edit_the_source, priority=400)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,74 @@
+"""Stage the book's pages with one set of runs, and render them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from agop.book.chapters import all_chapters
+from agop.book.layout import BookError
+
+PUBLISHED = "published"
+ASIDE = shutil.ignore_patterns("*.ipynb", "params", "__pycache__", ".*")
+
+
+def stage(root: Path, runs: str, folder: Path) -> None:
+    """Lay out what Sphinx reads: pages, and each chapter as an executed notebook.
+
+    Parameters
+    ----------
+    runs : str
+        ``"published"`` for the committed notebooks, or a scale for its last runs.
+    folder : Path
+        Where; emptied first.
+
+    Raises
+    ------
+    BookError
+        If a chapter has no such notebook.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(root / "book", folder / "book", ignore=ASIDE)
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copy(root / name, folder / name)
+    for chapter in all_chapters(root):
+        notebook = chapter.published if runs == PUBLISHED else chapter.run(runs)
+        if not notebook.is_file():
+            raise BookError(f"{chapter.shown(notebook)} is missing: nothing to render")
+        shutil.copy(notebook, folder / "book")
+        (folder / "book" / chapter.source.name).unlink()
+
+
+def render(root: Path, runs: str = PUBLISHED, build: Path | None = None) -> Path:
+    """Render the site into ``<build>/html`` and return its first page.
+
+    Always from a clean tree: a second, warm build does not repeat the warnings that
+    made the first one fail.
+
+    Parameters
+    ----------
+    build : Path, optional
+        A folder called ``_build``; the book's own by default.
+
+    Raises
+    ------
+    BookError
+        If Jupyter Book warns of anything.
+    """
+    build = build or root / "_build"
+    for name in ("html", ".doctrees", "jupyter_execute"):
+        shutil.rmtree(build / name, ignore_errors=True)
+    stage(root, runs, build / "stage")
+    book = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", book, "build", str(build / "stage")]
+    command += ["--path-output", str(build.parent), "-W", "-n", "--keep-going"]
+    environment = {**os.environ, "AGOP_ROOT": str(root), "AGOP_RUNS": runs}
+    done = subprocess.run(
+        command, env=environment, check=False, capture_output=True, text=True
+    )
+    page = build / "html" / "index.html"
+    if done.returncode or not page.is_file():
+        print(done.stdout, done.stderr, file=sys.stderr)
+        raise BookError("rendering failed: see Jupyter Book's messages above")
+    return page

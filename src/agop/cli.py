@@ -1,0 +1,34 @@
+"""The ``agop`` command: ``agop data …`` and ``agop book …``."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from agop import __version__
+from agop.book import cli as book_cli
+from agop.datasets import cli as data_cli
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(prog="agop", description=__doc__)
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    data_cli.add_parser(commands)
+    book_cli.add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    args = build_parser().parse_args(argv)
+    try:
+        status: int = args.run(args)
+    except KeyboardInterrupt:
+        print("agop: interrupted", file=sys.stderr)
+        return 130
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
