@@ -1,6 +1,7 @@
 """Image sets from made-up files in the official layouts."""
 
 import gzip
+import os
 import pickle
 
 import numpy as np
@@ -18,6 +19,8 @@ from agop.datasets import (
     load_stl10_airplane_truck,
     load_svhn,
 )
+from agop.datasets.registry import entry
+from agop.datasets.storage import locate
 
 from .layouts import (
     celeba_files,
@@ -46,9 +49,13 @@ def test_mnist(publish):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (gzip.compress(b"\x00\x00\x0d\x01" + b"\x00\x00\x00\x01" + b"\x00" * 4), "idx"),
+        (
+            gzip.compress(b"\x00\x00\x0d\x01" + b"\x00\x00\x00\x01" + b"\x00"),
+            "not an idx file",
+        ),
         (gzip.compress(gzip.decompress(idx(pixels(5)))[:-1]), "holds 4 values"),
     ],
+    ids=["type", "length"],
 )
 def test_mnist_refuses_other_files(publish, wrong, message):
     publish("mnist", mnist_files() | {"train-labels-idx1-ubyte.gz": wrong})
@@ -73,13 +80,23 @@ def test_cifar10(publish):
 def test_cifar10_unpickles_nothing_before_the_checksum_matched(
     publish, server, monkeypatch, cache
 ):
-    publish("cifar10", {"cifar-10-python.tar.gz": cifar_archive()})
+    archive = cifar_archive()  # once: gzip writes the time into it
+    publish("cifar10", {"cifar-10-python.tar.gz": archive})
     read = []
     monkeypatch.setattr("agop.datasets.cifar10.unpickle_arrays", read.append)
     server.files["cifar-10-python.tar.gz"] = cifar_archive(extra=b"tampered with")
     with pytest.raises(DownloadError, match="expected md5"):
         load_cifar10()
-    (cache / "cifar10/cifar-10-python.tar.gz").write_bytes(b"put there by hand")
+    path = cache / "cifar10/cifar-10-python.tar.gz"
+    path.write_bytes(b"put there by hand")
+    with pytest.raises(ChecksumError):
+        load_cifar10()
+    # verified once, and then changed without a trace: size and time are the same
+    path.write_bytes(archive)
+    locate(entry("cifar10"))
+    stat = path.stat()
+    path.write_bytes(bytes(stat.st_size))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with pytest.raises(ChecksumError):
         load_cifar10()
     assert read == []
@@ -157,6 +174,8 @@ def test_celeba_balanced_takes_as_many_of_each(publish):
     publish("celeba", celeba_files())
     data = load("celeba", attribute="Bald", size=8, n_train=4, balanced=True)
     assert data.y.tolist() == [1, 0]  # there is one bald face only
+    two = load_celeba("Smiling", size=8, n_train=2, balanced=True)
+    assert two.X[:, 4, 4, 0].tolist() == [10, 30]
     assert load_celeba("Bald", size=8, n_train=3).y.tolist() == [1, 0, 0]
 
 

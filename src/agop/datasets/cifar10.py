@@ -2,12 +2,13 @@
 
 import io
 import tarfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agop.datasets.checksums import verify
 from agop.datasets.dataset import Dataset
 from agop.datasets.errors import DatasetError
 from agop.datasets.images import read_npz
@@ -39,7 +40,10 @@ def load_cifar10(*, download: bool = True) -> Dataset:
         If the file is not to be had, or is not what it should be.
     """
     found = locate(entry("cifar10"), "official", download)
-    parts = _read_batches(found.paths["cifar-10-python.tar.gz"])
+    ((name, archive),) = found.paths.items()
+    if checksum := found.entry.file(name).checksum:
+        verify(archive, checksum)  # each time: a stamp is too little for a pickle
+    parts = _read_batches(archive)
     train = [parts[f"data_batch_{k}"] for k in range(1, 6)]
     X_test, y_test = parts["test_batch"]
     return Dataset(
@@ -101,12 +105,14 @@ def load_cifar10_jpeg() -> Dataset:
 
 def _read_batches(archive: Path) -> dict[str, Labelled]:
     """Read the batches of the verified official archive, without unpacking it."""
+    batches = {}
     with tarfile.open(archive, "r|gz") as tar:
-        return {
-            name: _images(unpickle_arrays(tar.extractfile(member).read()), name)  # type: ignore[union-attr]
-            for member in tar
-            if "_batch" in (name := member.name.rpartition("/")[2]) and member.isfile()
-        }
+        for member in tar:
+            name = PurePosixPath(member.name).name
+            file = tar.extractfile(member)  # None for a folder
+            if file is not None and "_batch" in name:
+                batches[name] = _images(unpickle_arrays(file.read()), name)
+    return batches
 
 
 def _images(batch: dict[str, Any], name: str) -> Labelled:

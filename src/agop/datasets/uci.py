@@ -323,7 +323,7 @@ def _set(row: dict[str, str]) -> UCISet:
         d=int(row["d"]),
         n_classes=int(row["classes"]),
         mirrored=f"uci121/uci121_{archive}.tar.xz" if archive else None,
-        rebuilt=row["bytes"] == "rebuilt",
+        rebuilt=row["status"] == "rebuilt",
         raw=row["raw"] or None,
         checksums={
             file: f"sha256:{digest}" for file, digest in known.items() if digest
