@@ -1,6 +1,10 @@
 """The book as committed: in step with its sources, and honest."""
 
 import re
+import subprocess
+import sys
+
+import jupytext
 
 from agop.book.chapters import all_chapters
 from agop.book.check import problems
@@ -37,3 +41,16 @@ def test_cells_fit_a_screen(root):
         )
         for cell in cells:
             assert cell.count("\n") <= 42, f"{chapter.name}:\n{cell[:200]}"
+
+
+def test_code_of_chapters_is_clean(root, tmp_path):
+    """Ruff on the cells of every chapter, at the width that fits the page."""
+    for chapter in all_chapters(root):
+        cells = jupytext.read(chapter.source).cells
+        code = [cell.source + "\n" for cell in cells if cell.cell_type == "code"]
+        (tmp_path / f"{chapter.name}.py").write_text("\n".join(code), "utf-8")
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--quiet"]
+    command += ["--select", "E,F,W,B", "--ignore", "E402,E30,B905,B008,B023"]
+    command += ["--line-length", "79", "--output-format", "concise", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -1,6 +1,7 @@
 """The ``agop`` command: ``agop data …`` and ``agop book …``."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -24,9 +25,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     try:
         status: int = args.run(args)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("agop: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # a reader such as `head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     return status
 
 

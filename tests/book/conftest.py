@@ -31,7 +31,7 @@ print(f"total {total}")
 ```{code-cell} ipython3
 page.claim(
     "R01", measured=f"{total}", control="-1", holds=total > 0, control_holds=False
-);
+)
 page.glue("total", total)
 ```
 """

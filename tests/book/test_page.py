@@ -17,8 +17,10 @@ def page(tiny_book, monkeypatch):
 
 
 def claim(page, **changes):
+    """Make the claim and return the verdict on record."""
     call = {"measured": "3", "control": "-1", "holds": True, "control_holds": False}
-    return page.claim("R01", **{**call, **changes})
+    page.claim("R01", **{**call, **changes})
+    return read_records(page._records)["R01"]["verdict"]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 """Chapters are really executed here, by papermill and nbval, in a tiny book."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
 
 import nbformat
+import psutil
 import pytest
 
 from agop.book import notebooks
@@ -128,9 +128,12 @@ def test_a_killed_run_leaves_no_half_written_file(chapter):
     deadline = time.monotonic() + 60
     while not partial.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
     assert partial.exists(), "the run did not start in a minute"
+    family = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert alive == [], [p.cmdline() for p in alive]
     assert chapter.published.read_text() == "the last published page"
     assert not chapter.run("ci").exists()
     assert not list((chapter.root / "book").glob(".*"))
@@ -149,6 +152,17 @@ def test_writing_is_atomic(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_pieces_of_output_are_joined():
+    """A stream breaks wherever the kernel happened to flush."""
+    a, b, c = (nbformat.v4.new_output("stream", text=f"{text}\n") for text in "abc")
+    glue = nbformat.v4.new_output("display_data", data={"text/plain": "1"})
+    warning = nbformat.v4.new_output("stream", name="stderr", text="careful")
+    cell = nbformat.v4.new_code_cell("f()", outputs=[a, warning, b, glue, c])
+    nb = notebooks.normalise(nbformat.v4.new_notebook(cells=[cell]))
+    shown = [output.get("text", "glue") for output in nb.cells[0].outputs]
+    assert shown == ["a\nb\n", "glue", "c\n"]
 
 
 def test_references_carry_no_pictures():

@@ -37,6 +37,9 @@ def add_parser(commands: Any) -> None:
         if name != "golden":
             default = "ci" if name == "run" else "laptop"
             parser.add_argument("--scale", choices=SCALES, default=default)
+        if name != "run":
+            help = "take the last complete runs, if they are of these sources"
+            parser.add_argument("--reuse", action="store_true", help=help)
     refresh = verb("refresh", _refresh, "bring edited prose into committed notebooks")
     refresh.add_argument("chapters", nargs="*")
     verb("check", _check, "say what is stale, missing or unknown")
@@ -63,7 +66,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _publish(args: argparse.Namespace) -> int:
     chapters = choose(find_root(), args.chapters)
-    run(chapters, args.scale, args.jobs)
+    if not args.reuse:
+        run(chapters, args.scale, args.jobs)
     for chapter in chapters:
         publishing.publish(chapter, args.scale)
     write_readme(find_root())
@@ -72,7 +76,8 @@ def _publish(args: argparse.Namespace) -> int:
 
 def _golden(args: argparse.Namespace) -> int:
     chapters = choose(find_root(), args.chapters)
-    run(chapters, "ci", args.jobs)
+    if not args.reuse:
+        run(chapters, "ci", args.jobs)
     for chapter in chapters:
         publishing.make_reference(chapter)
     write_readme(find_root())

@@ -154,7 +154,9 @@ def kernel_environment(root: Path) -> dict[str, str]:
     One thread unless ``OMP_NUM_THREADS`` says otherwise: chapters run side by side,
     and sums in a fixed order are what makes their outputs repeatable.
     """
+    mirror = os.environ.get("AGOP_DATA")
     return {
+        **({"AGOP_DATA": str(Path(mirror).resolve())} if mirror else {}),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")])

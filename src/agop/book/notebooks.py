@@ -59,8 +59,22 @@ def normalise(nb: NotebookNode) -> NotebookNode:
             {k: v for k, v in (("tags", tags), ("mystnb", mystnb)) if v}
         )
         if cell.cell_type == "code":
-            cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
+            cell.outputs = _merged(
+                [o for o in cell.outputs if o.get("name") != "stderr"]
+            )
     return nb
+
+
+def _merged(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Join neighbouring pieces of stdout: where it breaks is a matter of timing."""
+    joined: list[NotebookNode] = []
+    for output in outputs:
+        last = joined[-1] if joined else None
+        if last and last.output_type == output.output_type == "stream":
+            last.text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def without_pictures(nb: NotebookNode) -> NotebookNode:

@@ -68,8 +68,8 @@ class Page:
         erratum: bool = False,
         values: Mapping[str, Any] | None = None,
         data: Sequence[Any] | None = None,
-    ) -> str:
-        """Print one claim's block, keep its record, and return its verdict.
+    ) -> None:
+        """Print one claim's block and keep its record.
 
         Parameters
         ----------
@@ -124,7 +124,6 @@ class Page:
         print(format_claim(claim, record))
         if self._records:
             write_record(self._records, record)
-        return decided
 
     def glue(self, name: str, value: Any, fmt: str = "") -> None:
         """Make ``value`` available to the prose as ``{glue:text}`name```.

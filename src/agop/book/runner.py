@@ -1,12 +1,14 @@
 """Run chapters side by side, and say how far they are."""
 
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import Manager, get_context
+from multiprocessing import get_context, parent_process
 from typing import Any
 
 import psutil
@@ -37,51 +39,71 @@ def run(chapters: Sequence[Chapter], scale: str, jobs: int | None = None) -> Non
     """
     if jobs is not None and jobs < 1:
         raise BookError(f"jobs must be at least 1, got {jobs}")
-    workers = min(jobs or default_jobs(), max(1, len(chapters)))
+    context = get_context("spawn")  # a forked torch may hang in its thread pool
+    reports = context.Queue() if sys.stderr.isatty() else None
     failures: list[str] = []
     with (
-        Manager() as manager,
-        ProcessPoolExecutor(workers, get_context("spawn")) as pool,
+        ProcessPoolExecutor(
+            min(jobs or default_jobs(), max(1, len(chapters))),
+            context,
+            initializer=_start_worker,
+            initargs=(reports,),
+        ) as pool,
+        _progress(len(chapters), reports) as finished,
     ):
-        state = manager.dict()
-        futures: dict[Future[float], Chapter] = {
-            pool.submit(_one, chapter, scale, state): chapter for chapter in chapters
-        }
-        with _progress(len(chapters), state) as finished:
-            try:
-                for future in as_completed(futures):
-                    error = future.exception()
-                    if isinstance(error, BookError):
-                        failures.append(str(error))
-                    elif error is not None:
-                        raise error
-                    finished(futures[future], future)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        futures = {pool.submit(_one, each, scale): each for each in chapters}
+        try:
+            for future in as_completed(futures):
+                error = future.exception()
+                if isinstance(error, BookError):
+                    failures.append(str(error))
+                elif error is not None:
+                    raise error
+                finished(futures[future], future)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     if failures:
         raise BookError("\n".join(failures))
 
 
-def _one(chapter: Chapter, scale: str, state: Any) -> float:
+_reports: Any = None  # in a worker: where it tells how far it is, if anybody looks
+
+
+def _start_worker(reports: Any) -> None:
+    """Prepare a worker: keep its queue, and end it when the runner is killed."""
+    global _reports
+    _reports = reports
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)  # its kernel then ends by itself
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _one(chapter: Chapter, scale: str) -> float:
     """Run one chapter in a worker process and return its seconds."""
     started = time.monotonic()
-    state[chapter.name] = (0, 1)
 
-    def report(cell: int, cells: int) -> None:
-        state[chapter.name] = (cell, cells)
+    def report(how: str | None) -> None:
+        if _reports is not None:
+            _reports.put((chapter.name, how))
 
     try:
-        execute(chapter, scale, report)
+        report("starting")
+        execute(chapter, scale, lambda cell, cells: report(f"{cell}/{cells}"))
     finally:
-        state.pop(chapter.name, None)
+        report(None)
     return time.monotonic() - started
 
 
 @contextmanager
-def _progress(total: int, state: Any) -> Iterator[Any]:
+def _progress(total: int, reports: Any) -> Iterator[Any]:
     """Show a bar on a terminal; elsewhere one plain line a finished chapter."""
-    if not sys.stderr.isatty():
+    if reports is None:
 
         def line(chapter: Chapter, future: Future[float]) -> None:
             how = "FAILED" if future.exception() else f"{future.result():.0f} s"
@@ -89,21 +111,20 @@ def _progress(total: int, state: Any) -> Iterator[Any]:
 
         yield line
         return
-    import threading
-
     bar = tqdm(total=total, unit="chapter", file=sys.stderr)
-    stop = threading.Event()
 
-    def refresh() -> None:
-        while not stop.wait(0.5):
-            running = [f"{name} {c}/{n}" for name, (c, n) in dict(state).items()]
-            bar.set_postfix_str(", ".join(running))
+    def follow() -> None:
+        running: dict[str, str] = {}
+        for name, how in iter(reports.get, None):
+            running[name] = how
+            shown = [f"{name} {how}" for name, how in running.items() if how]
+            bar.set_postfix_str(", ".join(shown))
 
-    thread = threading.Thread(target=refresh, daemon=True)
+    thread = threading.Thread(target=follow, daemon=True)
     thread.start()
     try:
         yield lambda chapter, future: bar.update()
     finally:
-        stop.set()
-        thread.join()
+        reports.put(None)
+        thread.join(timeout=5)
         bar.close()
