@@ -116,10 +116,23 @@ def _edit_the_source(
         context["page_source_suffix"] = ".md"
 
 
+def _without_thebe(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Drop the scripts of a live-code service: unused, remote, and loaded twice."""
+    for name in ("script_files", "css_files"):
+        context[name] = [
+            file
+            for file in context.get(name, ())
+            if "thebe" not in f"{file} {getattr(file, 'attributes', '')}".lower()
+        ]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("claims-table", ClaimsTable)
     app.add_directive("claims-summary", ClaimsSummary)
     app.connect("config-inited", _exclude_sources_of_runs)
     app.connect("config-inited", _no_dead_buttons)
     app.connect("html-page-context", _edit_the_source, priority=400)
+    app.connect("html-page-context", _without_thebe, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
