@@ -54,3 +54,10 @@ def test_code_of_chapters_is_clean(root, tmp_path):
     command += ["--line-length", "79", "--output-format", "concise", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_every_paper_is_on_the_scoreboard(root):
+    page = (root / "book" / "scoreboard.md").read_text(encoding="utf-8")
+    tables = re.findall(r"\{claims-table\} (.*)", page)
+    named = {name.strip() for table in tables for name in table.split(";")}
+    assert named == {row["paper"] for row in status(root)}

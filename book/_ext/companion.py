@@ -2,7 +2,7 @@
 
 Directives
 ----------
-``{claims-table}``    every claim of one paper (its short name as argument) or of all
+``{claims-table}``    every claim of the papers named, by their short names and ";"
 ``{claims-summary}``  verdicts counted for each paper, and the legend of verdicts
 """
 
@@ -46,18 +46,17 @@ def _cell(text: str) -> str:
 class ClaimsTable(SphinxDirective):
     """A table of claims: what was reported, what came out here, the verdict."""
 
-    optional_arguments = 1
+    required_arguments = 1
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         app = self.env.app
         written = {chapter.name for chapter in all_chapters(_root(app))}
-        rows = [
-            row
-            for row in _rows(app)
-            if not self.arguments or row["paper"] == self.arguments[0]
-        ]
-        lines = ["| claim | reported | here | verdict |", "| --- | --- | --- | --- |"]
+        papers = {name.strip() for name in self.arguments[0].split(";")}
+        rows = [row for row in _rows(app) if row["paper"] in papers]
+        if unknown := papers - {row["paper"] for row in rows}:
+            raise self.error(f"book/claims.toml has no claim of {sorted(unknown)}")
+        lines = ["| claim | verdict | reported | here |", "| --- | --- | --- | --- |"]
         lines += [self._line(row, written) for row in rows]
         table = self.parse_text_to_nodes("\n".join(lines))
         for node in table:
@@ -79,7 +78,7 @@ class ClaimsTable(SphinxDirective):
         )
         verdict = largest_verdict(row)
         strong = verdict if verdict == NOT_RUN else f"**{verdict}**"
-        return f"| {claim} | {_cell(row['reported'])} | {here or '–'} | {strong} |"
+        return f"| {claim} | {strong} | {_cell(row['reported'])} | {here or '–'} |"
 
 
 class ClaimsSummary(SphinxDirective):
