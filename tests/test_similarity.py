@@ -96,9 +96,8 @@ def test_matrix_power_inverts_its_inverse_and_agrees_with_the_svd(alpha):
 
 
 def test_matrix_power_of_a_singular_matrix_clips_rounding():
-    v = np.array([[3.0, 4.0]])
-    root = matrix_power(v.T @ v - 1e-15 * np.eye(2), 0.5)
-    np.testing.assert_allclose(root, v.T @ v / 5, atol=1e-14)
+    root = matrix_power(np.diag([4.0, -1e-12]), 0.5)
+    np.testing.assert_array_equal(root, np.diag([2.0, 0.0]))
     assert not matrix_power(np.zeros((3, 3)), 0.5).any()
 
 
@@ -157,13 +156,13 @@ def test_rotation_null_has_the_exact_mean():
     expected /= np.linalg.norm(A) * np.linalg.norm(B)
     standard_error = null.std() / 2000**0.5
     assert abs(null.mean() - expected) < 4 * standard_error
-    # A biased rotation (QR without the signs) would show in the second moment too:
-    # for rank one, cosine = (u.v)^2 with u.v a coordinate of a uniform unit vector,
-    # whose fourth moment is 3 / (d (d + 2)).
-    rank_one = rotation_null(
-        np.diag([1.0, 0, 0, 0]), np.diag([1.0, 0, 0, 0]), draws=5000
-    )
-    assert (rank_one**2).mean() == pytest.approx(3 / 24, rel=0.1)
+
+
+def test_rotations_are_uniform():
+    # QR leaves the signs of R's diagonal to LAPACK; unfixed, the mean here is 8 % high.
+    ones = np.ones((10, 10))
+    null = rotation_null(ones, ones, draws=10_000)
+    assert abs(null.mean() - 1 / 10) < 4 * null.std() / 100
 
 
 def test_rotation_null_keeps_the_spectrum_of_b_and_leaves_a_alone():
