@@ -124,7 +124,7 @@ def samples_needed(
 
     Examples
     --------
-    >>> samples_needed([1, 2, 4, 16], [0.9, 0.4, 0.6, 0.2], level=0.4)
+    >>> round(samples_needed([1, 2, 4, 16], [0.9, 0.4, 0.6, 0.2], level=0.4), 6)
     8.0
     """
     sizes_, errors_ = np.asarray(sizes, dtype=float), np.asarray(errors, dtype=float)
