@@ -34,6 +34,13 @@ def test_averaged_agop_is_that_of_autograd_summed_over_last_units(widths, c):
     torch.testing.assert_close(averaged_agop(weights, X, c=c), total)
 
 
+def test_networks_in_front_are_networks_one_by_one():
+    W, U, X = normal(K, D), normal(6, 4, K, seed=1), normal(6, 7, D, seed=2)
+    stacked = averaged_agop([W, U], X)
+    single = [averaged_agop([W, u], x) for u, x in zip(U, X, strict=True)]
+    torch.testing.assert_close(stacked, torch.stack(single))
+
+
 def every_layer(rows, k, weight):
     """Every (k, m) matrix whose rows are among ``rows``, with its probability."""
     for chosen in itertools.product(range(len(rows)), repeat=k):
@@ -119,5 +126,7 @@ def test_bad_input_names_the_argument():
         random_upper_agops(W, X, (6,), distribution="cauchy")
     with pytest.raises(ValueError, match=r"weights\[1\] must have shape \(k, 5\)"):
         averaged_agop([W, W], X[0])
+    with pytest.raises(ValueError, match=r"weights\[0\] must have shape"):
+        averaged_agop([W[0]], X[0])
     with pytest.raises(ValueError, match="widths"):
         random_upper_agops(W, X, (0,))

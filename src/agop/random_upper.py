@@ -27,14 +27,17 @@ from torch import Tensor
 
 from agop._validation import check_integer, check_real, check_samples
 
-Draw = Callable[[tuple[int, int], torch.Generator], Tensor]
+# Networks alive at once in `random_upper_agops`: enough to hide the cost of a call.
+CHUNK_SIZE = 64
+
+Draw = Callable[[tuple[int, ...], torch.Generator], Tensor]
 
 
-def _normal(shape: tuple[int, int], generator: torch.Generator) -> Tensor:
+def _normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     return torch.randn(shape, dtype=torch.float64, generator=generator)
 
 
-def _skewed(shape: tuple[int, int], generator: torch.Generator) -> Tensor:
+def _skewed(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     W = torch.empty(shape, dtype=torch.float64)
     return W.exponential_(generator=generator) - 1
 
@@ -52,14 +55,15 @@ def averaged_agop(weights: Sequence[Tensor], X: Any, *, c: float = 2.0) -> Tenso
     Parameters
     ----------
     weights : sequence of tensors
-        W_1, ..., W_L of shapes (k_1, d), (k_2, k_1), ..., unscaled.
-    X : array or tensor of shape (n, d)
+        W_1, ..., W_L of shapes (k_1, d), (k_2, k_1), ..., unscaled. Any of them may
+        have an axis of R networks in front: (R, k_2, k_1).
+    X : array or tensor of shape (n, d), or (R, n, d) for R networks
     c : float, default=2
         c_φ, the factor under the square root of each layer.
 
     Returns
     -------
-    tensor of shape (d, d), float64
+    tensor of shape (d, d), or (R, d, d), float64
 
     Raises
     ------
@@ -75,19 +79,20 @@ def averaged_agop(weights: Sequence[Tensor], X: Any, *, c: float = 2.0) -> Tenso
     tensor([[1., 0.],
             [0., 0.]], dtype=torch.float64)
     """
-    h = check_samples(X, "X").double()  # (n, d)
-    J = torch.eye(h.shape[1], dtype=h.dtype).expand(len(h), -1, -1)  # (n, k, d)
+    h = check_samples(X, "X").double()  # ([R,] n, d)
+    n, d = h.shape[-2:]
+    J = torch.eye(d, dtype=h.dtype).expand(n, d, d)  # ([R,] n, k, d)
     for i, W in enumerate(weights):
-        if W.dim() != 2 or W.shape[1] != h.shape[1]:
+        if W.dim() < 2 or W.shape[-1] != h.shape[-1]:
             raise ValueError(
-                f"weights[{i}] must have shape (k, {h.shape[1]}), got {tuple(W.shape)}"
+                f"weights[{i}] must have shape (k, {h.shape[-1]}), got {tuple(W.shape)}"
             )
-        W = (check_real(c, "c") / len(W)) ** 0.5 * W.double()
-        z = h @ W.mT  # (n, k)
-        J = (z > 0).unsqueeze(2) * (W @ J)
+        W = (check_real(c, "c") / W.shape[-2]) ** 0.5 * W.double()
+        z = h @ W.mT  # ([R,] n, k)
+        J = (z > 0).unsqueeze(-1) * (W.unsqueeze(-3) @ J)
         h = z.relu()
-    rows = J.flatten(0, 1)  # (n k, d)
-    return rows.mT @ rows / len(h)
+    rows = J.flatten(-3, -2)  # ([R,] n k, d)
+    return rows.mT @ rows / n
 
 
 def random_upper_agops(
@@ -148,10 +153,10 @@ def random_upper_agops(
     sizes = [len(W), *(check_integer(k, "widths") for k in widths)]
     shapes = list(zip(sizes[1:], sizes, strict=False))
     agops = []
-    for x in X:
-        upper = [draw(shape, generator) for shape in shapes]
+    for x in X.split(CHUNK_SIZE):
+        upper = [draw((len(x), *shape), generator) for shape in shapes]
         agops.append(averaged_agop([W, *upper], x, c=c))
-    return torch.stack(agops)
+    return torch.cat(agops)
 
 
 def expected_agop(W: Tensor, X: Any) -> Tensor:
