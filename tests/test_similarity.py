@@ -12,6 +12,7 @@ from agop.similarity import (
     independent_gram_null,
     matrix_power,
     pearson,
+    proportionality_gap,
     rotation_null,
 )
 
@@ -199,3 +200,29 @@ def test_nulls_name_bad_arguments():
         rotation_null(np.ones((2, 3)), np.ones((2, 3)))
     with pytest.raises(ValueError, match="same shape"):
         rotation_null(np.eye(2), np.eye(3))
+
+
+def test_proportionality_gap_is_the_least_distance_to_a_multiple():
+    A, B = gram(6, 4), gram(6, 4, seed=1)
+    fits = np.linspace(0, 2, 20001) * np.linalg.norm(A) / np.linalg.norm(B)
+    # min over a grid of c: an upper bound that is off by the square of its spacing
+    distance = min(np.linalg.norm(A - c * B) for c in fits) / np.linalg.norm(A)
+    assert proportionality_gap(A, B) == pytest.approx(distance, abs=1e-7)
+    assert proportionality_gap(A, B) == pytest.approx(
+        np.sqrt(1 - cosine(A, B) ** 2), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-12, 1e-14])
+def test_proportionality_gap_resolves_what_the_cosine_rounds_away(size):
+    A, N = gram(6, 4), gram(6, 4, seed=1)
+    N = N - np.vdot(A, N) / np.vdot(A, A) * A  # orthogonal to A
+    N *= size * np.linalg.norm(A) / np.linalg.norm(N)
+    # 1e-16 is the rounding of A itself
+    assert proportionality_gap(3 * A, A + N) == pytest.approx(size, abs=5e-16)
+
+
+def test_proportionality_gap_of_nothing_is_undefined():
+    assert np.isnan(proportionality_gap(np.eye(2), np.zeros((2, 2))))
+    with pytest.raises(ValueError, match="same shape"):
+        proportionality_gap(np.eye(2), np.eye(3))
