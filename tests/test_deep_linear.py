@@ -13,6 +13,7 @@ from agop.deep_linear import (
     descend,
     flow,
     imbalance,
+    imbalance_norm,
     layer_gradients,
     minibatches,
     power_gap,
@@ -201,8 +202,12 @@ def test_measures_agree_with_those_of_one_network():
         torch.testing.assert_close(product(W)[s], J)
         for D, own in zip(imbalance(W), net.imbalance(), strict=True):
             torch.testing.assert_close(D[s], own)
-        gap = torch.linalg.norm(A - gram @ gram @ gram) / torch.linalg.norm(A)
-        assert power_gap(W)[s].item() == pytest.approx(gap.item())
+        gap = torch.linalg.norm(A - gram @ gram @ gram)
+        assert power_gap(W, relative=False)[s].item() == pytest.approx(gap.item())
+        relative = gap / torch.linalg.norm(A)
+        assert power_gap(W)[s].item() == pytest.approx(relative.item())
+        stacked = torch.cat([D.flatten() for D in net.imbalance()]).norm()
+        assert imbalance_norm(W)[s].item() == pytest.approx(stacked.item())
         for power in (None, 1.0, 0.5):
             # A has rank 3 of 6, and a root of its rounded zeros is no zero
             expected = cosine(gram, matrix_power(A, power or 1 / 3))

@@ -2,8 +2,9 @@ r"""Networks that fit their data and break the ansatz for every exponent.
 
 Quadratic units :math:`f(x) = \sum_j a_j (w_j^T x)^2` with
 :math:`W = \sqrt2\,\mathrm{diag}(a)` are balanced, :math:`\|w_j\|^2 = 2 a_j^2`, and
-gradient flow keeps them so. On inputs with independent symmetric coordinates they stay
-diagonal, and learn :math:`f^*(x) = \sum_i c_i x_i^2` exactly with :math:`2 a_i^3 = c_i`.
+gradient flow keeps them so. On inputs with independent symmetric coordinates they
+stay diagonal, and learn :math:`f^*(x) = \sum_i c_i x_i^2` exactly, ending at
+:math:`2 a_i^3 = c_i`.
 """
 
 from __future__ import annotations

@@ -79,10 +79,28 @@ def imbalance(W: Weights) -> list[Tensor]:
     return [V.mT @ V - W_l @ W_l.mT for W_l, V in itertools.pairwise(W)]
 
 
-def power_gap(W: Weights) -> Tensor:
-    r"""Return :math:`\|A - (W_1^T W_1)^L\|_F / \|A\|_F` with :math:`A = J^T J`, (...).
+def imbalance_norm(W: Weights) -> Tensor:
+    r"""Return :math:`(\sum_l \|D_l\|_F^2)^{1/2}`, (...).
+
+    Examples
+    --------
+    >>> imbalance_norm([torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0]])])
+    tensor(4.)
+    """
+    squares = [D.square().sum((-2, -1)) for D in imbalance(W)]
+    return torch.stack(squares).sum(0).sqrt()
+
+
+def power_gap(W: Weights, *, relative: bool = True) -> Tensor:
+    r"""Return :math:`\|A - (W_1^T W_1)^L\|_F` with :math:`A = J^T J`, (...).
 
     Zero for balanced weights: theorem 3.1 of Tansley, Massart and Cartis.
+
+    Parameters
+    ----------
+    W : list of L tensors (..., k_l, k_{l-1})
+    relative : bool, default=True
+        Divide by :math:`\|A\|_F`.
 
     Examples
     --------
@@ -94,7 +112,7 @@ def power_gap(W: Weights) -> Tensor:
     A = J.mT @ J  # (..., d, d)
     power = torch.linalg.matrix_power(W[0].mT @ W[0], len(W))
     norm = torch.linalg.matrix_norm
-    return norm(A - power) / norm(A)
+    return norm(A - power) / norm(A) if relative else norm(A - power)
 
 
 def alignment(W: Weights, power: float | None = None) -> Tensor:

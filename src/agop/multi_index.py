@@ -43,22 +43,6 @@ class MultiIndex:
         g = self.c * (1 + X @ self.U.mT)  # (n, r)
         return self.U.mT @ (g.mT @ g / len(X)) @ self.U
 
-    def overlap(self, G: Tensor) -> float:
-        r"""Return how much of the target's directions the leading eigenvectors hold.
-
-        :math:`\frac1r \|U V\|_F^2` with V the r leading eigenvectors: 1 if they span
-        the rows of U, and r/d on average if they are random.
-
-        Examples
-        --------
-        >>> target = multi_index(6, 2, seed=0)
-        >>> round(target.overlap(target.U.T @ target.U), 6)
-        1.0
-        """
-        r = len(self.U)
-        V = torch.linalg.eigh(G.to(self.U))[1][:, -r:]  # (d, r)
-        return float((self.U @ V).square().sum() / r)
-
 
 def multi_index(d: int, r: int, *, seed: int = 0) -> MultiIndex:
     """Return a target of r random directions in d dimensions, with c_i = 0.8^(i-1).
@@ -76,6 +60,28 @@ def multi_index(d: int, r: int, *, seed: int = 0) -> MultiIndex:
     return MultiIndex(
         torch.linalg.qr(G).Q.mT, 0.8 ** torch.arange(r, dtype=torch.float64)
     )
+
+
+def overlap(U: Tensor, G: Tensor) -> float:
+    r"""Return how much of the rows of U the leading eigenvectors of G hold.
+
+    :math:`\frac1r \|U V\|_F^2` with V the r leading eigenvectors: 1 if they span the
+    rows, and r/d on average if they are random.
+
+    Parameters
+    ----------
+    U : tensor of shape (r, d), orthonormal rows
+    G : tensor of shape (d, d), symmetric
+
+    Examples
+    --------
+    >>> U = torch.eye(3)[:2]
+    >>> overlap(U, torch.diag(torch.tensor([3.0, 2.0, 1.0])))
+    1.0
+    """
+    r = len(U)
+    V = torch.linalg.eigh(G.to(U))[1][:, -r:]  # (d, r)
+    return float((U @ V).square().sum() / r)
 
 
 def low_rank_map(d: int, C: int, singular_values: list[float], *, seed: int) -> Tensor:
