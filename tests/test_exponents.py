@@ -46,10 +46,10 @@ def test_the_ends_of_the_range_are_reached():
 @pytest.mark.parametrize(
     ("G", "A", "options", "match"),
     [
-        (np.eye(2), np.eye(3), {}, "one shape"),
+        (np.eye(2), np.eye(3), {}, "of one shape"),
         (np.eye(2), np.zeros((2, 2)), {}, "positive eigenvalue"),
         (np.eye(2), np.eye(2), {"low": 2.0, "high": 1.0}, "low"),
-        (np.ones((2, 3)), np.ones((2, 3)), {}, "square"),
+        (np.ones((2, 3)), np.ones((2, 3)), {}, "must be square"),
     ],
 )
 def test_bad_arguments_are_named(G, A, options, match):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.optimize import minimize_scalar
-
-from agop.similarity import _check_square, _float64
 
 
 def best_exponent(
@@ -49,10 +48,13 @@ def best_exponent(
     >>> round(alpha, 6), round(cosine, 6)
     (0.333333, 1.0)
     """
-    G, A = _float64(G), _float64(A)
-    _check_square(A, "A")
-    if G.shape != A.shape:
-        raise ValueError(f"G and A must have one shape, got {G.shape} and {A.shape}")
+    G, A = (
+        torch.as_tensor(matrix).detach().cpu().double().numpy() for matrix in (G, A)
+    )
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or G.shape != A.shape:
+        raise ValueError(
+            f"G and A must be square and of one shape, got {G.shape} and {A.shape}"
+        )
     if not 0 < low < high:
         raise ValueError(f"low and high must be 0 < low < high, got {low} and {high}")
     a, V = np.linalg.eigh((A + A.T) / 2)
