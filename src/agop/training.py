@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from agop._validation import check_integer, check_real, check_samples, check_tensor
+from agop.deep_linear import flow, squared_error, stack
 from agop.networks import DeepLinear, eval_mode
 
 State = dict[str, Tensor]
@@ -328,12 +329,7 @@ def gradient_flow(
     count = max(1, math.ceil(check_real(t, "t") / check_real(step, "step") - 1e-9))
     plan = _Plan(len(task.X), None, None, count, record_every, snapshots)
     history = History()
-    # The loss depends on the data through these moments only, up to a constant.
-    scale = 2 / task.Y.numel()
-    XX, YX = scale * task.X.mT @ task.X, scale * task.Y.mT @ task.X  # (d, d), (C, d)
-
-    def velocity(W: list[Tensor]) -> list[Tensor]:
-        return _linear_velocity(W, XX, YX, decay)
+    gradient = squared_error(task.X, task.Y)
 
     def observe(step: int) -> None:
         if step in plan.snapshots:
@@ -343,45 +339,15 @@ def gradient_flow(
             if callback is not None:
                 callback(step, net)
 
+    h = t / count
     with torch.no_grad():
         observe(0)
         for i in range(1, count + 1):
-            moved = _runge_kutta(velocity, net.weights, t / count)
+            (moved,) = flow(stack([net]), gradient, [h], step=h, weight_decay=decay)
             for W, new in zip(net.weights, moved, strict=True):
-                W.copy_(new)
+                W.copy_(new[0])
             observe(i)
     return history
-
-
-def _linear_velocity(
-    W: list[Tensor], XX: Tensor, YX: Tensor, decay: float
-) -> list[Tensor]:
-    """Return -∇_{W_l} = -(W_{>l}^T ∇_J) (W_{l-1} ... W_1)^T - λ W_l for every l."""
-    below = [torch.eye(len(XX), dtype=XX.dtype, device=XX.device)]
-    for weight in W:
-        below.append(weight @ below[-1])  # (k_l, d)
-    above = below[-1] @ XX - YX  # (C, d): gradient for the product J
-    velocity = []
-    for weight, product in zip(reversed(W), reversed(below[:-1]), strict=True):
-        velocity.append(-(above @ product.mT) - decay * weight)  # (k_l, k_{l-1})
-        above = weight.mT @ above  # (k_{l-1}, d)
-    return velocity[::-1]
-
-
-def _runge_kutta(
-    velocity: Callable[[list[Tensor]], list[Tensor]], W: list[Tensor], h: float
-) -> list[Tensor]:
-    """Return the weights after one step of size ``h``."""
-
-    def moved(direction: list[Tensor], length: float) -> list[Tensor]:
-        return [w + length * v for w, v in zip(W, direction, strict=True)]
-
-    a = velocity(W)
-    b = velocity(moved(a, h / 2))
-    c = velocity(moved(b, h / 2))
-    d = velocity(moved(c, h))
-    mean = [(p + 2 * q + 2 * r + s) / 6 for p, q, r, s in zip(a, b, c, d, strict=True)]
-    return moved(mean, h)
 
 
 def _mse(outputs: Tensor, Y: Tensor) -> Tensor:
