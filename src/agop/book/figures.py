@@ -24,6 +24,7 @@ COLOURS = {
     "kernel": "#CC79A7",
     "train": "#E69F00",
     "test": "#56B4E9",
+    "virtual": "#882255",  # virtual covariance, whitened updates
 }
 MARKERS = {"nfm": "o", "agop": "s", "initial": "^", "null": "x"}
 SEQUENTIAL = "viridis"
