@@ -12,6 +12,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate, zip_longest
 
 import numpy as np
 import torch
@@ -227,8 +228,8 @@ class NystromCGSolver(Solver):
 
     def solve(self, kernel: Kernel, z: Points, T: Tensor, ridge: float) -> Tensor:
         """A of shape (n, C); warns (`ConvergenceWarning`) where it falls short."""
-        K = KernelOperator(kernel, z, self.cache_bytes)
         U, values = nystrom(kernel, z, min(self.settings.rank, z.n), self.rng)
+        K = KernelOperator(kernel, z, self.cache_bytes)
         A, n_iter, residual = conjugate_gradients(
             lambda V: K.matmul(V).add_(V, alpha=ridge),
             T,
@@ -259,18 +260,21 @@ class KernelOperator:
 
     def __init__(self, kernel: Kernel, z: Points, cache_bytes: float) -> None:
         self.kernel, self.z = kernel, z
+        sizes = [(s.stop - s.start) * s.stop for s in strips(z.n, z.n)]
+        room = cache_bytes // z.Y.itemsize
+        kept = sum(total <= room for total in accumulate(sizes))
+        # One block of memory: single strips, each larger than the one before, would
+        # leave holes between them that nothing fits in.
+        memory = z.Y.new_empty(sum(sizes[:kept])).split(sizes[:kept])
         self._kept: list[Tensor] = []
-        for rows in strips(z.n, z.n):
-            cache_bytes -= (rows.stop - rows.start) * rows.stop * z.Y.itemsize
-            if cache_bytes < 0:
-                break
-            self._kept.append(self._strip(rows))
+        for rows, strip in zip(strips(z.n, z.n), memory, strict=False):
+            self._kept.append(strip.view(-1, rows.stop).copy_(self._strip(rows)))
 
     def matmul(self, V: Tensor) -> Tensor:
         """K V of shape (n, C)."""
         out = torch.zeros_like(V)
-        for i, rows in enumerate(strips(self.z.n, self.z.n)):
-            K = self._kept[i] if i < len(self._kept) else self._strip(rows)
+        for rows, kept in zip_longest(strips(self.z.n, self.z.n), self._kept):
+            K = self._strip(rows) if kept is None else kept
             out[rows] += K @ V[: rows.stop]
             out[: rows.start] += K[:, : rows.start].mT @ V[rows]
         return out
@@ -321,8 +325,8 @@ def nystrom(
         q += count
     U, singular, _ = torch.linalg.svd(F[:, :q], full_matrices=False)
     values = singular.square()
-    keep = values > values[:1] * z.n * torch.finfo(values.dtype).eps
-    return U[:, keep], values[keep]
+    q = int((values > values[:1] * z.n * torch.finfo(values.dtype).eps).sum())
+    return U[:, :q], values[:q]
 
 
 def _precondition(V: Tensor, U: Tensor, values: Tensor, ridge: float) -> Tensor:
@@ -421,7 +425,10 @@ def make_solver(
         return CholeskySolver(n, like)
     settings = solver if isinstance(solver, NystromCG) else NystromCG()
     rank = min(settings.rank, n)
-    vectors = (n * (2 * rank + 6 * C) + 2 * rank**2) * like.itemsize
+    # The preconditioner and what its decomposition takes; the vectors of conjugate
+    # gradients; a strip of K in the making.
+    strip = next(strips(n, n)).stop * n
+    vectors = (n * (4 * rank + 6 * C) + 3 * rank**2 + 4 * strip) * like.itemsize
     if vectors + besides > budget:
         raise MemoryError(
             f"the iterative solver with rank={rank} needs "
