@@ -218,9 +218,39 @@ def test_cost_of_the_input_layer_and_of_the_top_layer():
     cost = flops(lambda: layer_agops(net, X, layers=[0]))
     assert cost == forward + closed_form
     deep = network((d, k, k, C))
-    wide = flops(lambda: layer_agops(deep, X, layers=[0]))
+    wide = flops(lambda: layer_agops(deep, normal(n, d), layers=[0]))
     # no row is ever brought to the d inputs: less than one product of nC rows with W_1
     assert wide < 2 * n * C * k * d
+
+
+def test_cost_of_inputs_slightly_narrower_than_the_layer():
+    # Up to the rows' Gram, either d^2 or k^2, the sweep costs the same: but the Gram of
+    # the d inputs needs k d more to get there.
+    n, C, d, k = 5000, 5, 26, 32
+    net, X = network((d, k, k, C)), normal(n, d)
+    forward = 2 * n * (d * k + k * k)
+    at_inputs = 2 * n * C * (k * k + k * d + d * d)
+    assert flops(lambda: layer_agops(net, X, layers=[0])) < forward + at_inputs
+
+
+def test_symmetric_products_skip_the_lower_blocks():
+    n, k = 64, 1024
+    net = FullyConnected((8, k, 1), dtype=torch.float32)
+    cost = flops(lambda: pre_activation_grams(net, normal(n, 8), layers=[0]))
+    rest = 2 * n * 8 * k + 2 * k * k  # forward pass, W_out^T W_out
+    # three levels of halving leave (1 + 1/8) / 2 of the product; syrk would leave 1/2
+    assert cost - rest == 2 * n * k * k * 9 / 16
+
+
+def test_wide_layers_agree_with_autograd_and_are_exactly_symmetric():
+    # widths beyond one block, and odd
+    net, X = network((301, 517, 270, 2), "tanh"), normal(30, 301)
+    for K, W, J in zip(
+        pre_activation_grams(net, X), net.weights, jacobians(net, X), strict=True
+    ):
+        assert torch.equal(K, K.T)
+        A, W = mean_outer_product(J), W.detach()
+        assert error(W.T @ K @ W, A, A) <= 1e-12
 
 
 class LargestTensor(TorchDispatchMode):

@@ -171,7 +171,7 @@ def test_representation_tells_the_architecture():
         ({"activation": 3}, TypeError, "activation"),
         ({"init": "xavier"}, ValueError, "init"),
         ({"init": -1.0}, ValueError, "init"),
-        ({"first_layer_std": -1.0}, ValueError, "init"),
+        ({"first_layer_std": -1.0}, ValueError, "first_layer_std"),
     ],
 )
 def test_bad_arguments_are_named(kwargs, error, match):
@@ -195,6 +195,14 @@ def test_balanced_network_satisfies_theorem_3_1(widths):
     W, J = net.weights[0].detach(), net.product().detach()
     power = torch.linalg.matrix_power(W.T @ W, len(net.weights))
     torch.testing.assert_close(J.T @ J, power, rtol=0, atol=1e-13)
+
+
+def test_balanced_products_have_the_same_spectrum_at_every_depth():
+    shallow = DeepLinear((6, 4), seed=3, dtype=torch.float64).product()
+    deep = DeepLinear((6, 8, 7, 9, 4), seed=3, dtype=torch.float64).product()
+    torch.testing.assert_close(
+        torch.linalg.svdvals(deep), torch.linalg.svdvals(shallow), rtol=1e-12, atol=0
+    )
 
 
 def test_unbalanced_initialisation_and_scale():

@@ -12,6 +12,7 @@ from agop.similarity import (
     independent_gram_null,
     matrix_power,
     pearson,
+    proportionality_gap,
     rotation_null,
 )
 
@@ -96,9 +97,8 @@ def test_matrix_power_inverts_its_inverse_and_agrees_with_the_svd(alpha):
 
 
 def test_matrix_power_of_a_singular_matrix_clips_rounding():
-    v = np.array([[3.0, 4.0]])
-    root = matrix_power(v.T @ v - 1e-15 * np.eye(2), 0.5)
-    np.testing.assert_allclose(root, v.T @ v / 5, atol=1e-14)
+    root = matrix_power(np.diag([4.0, -1e-12]), 0.5)
+    np.testing.assert_array_equal(root, np.diag([2.0, 0.0]))
     assert not matrix_power(np.zeros((3, 3)), 0.5).any()
 
 
@@ -157,13 +157,13 @@ def test_rotation_null_has_the_exact_mean():
     expected /= np.linalg.norm(A) * np.linalg.norm(B)
     standard_error = null.std() / 2000**0.5
     assert abs(null.mean() - expected) < 4 * standard_error
-    # A biased rotation (QR without the signs) would show in the second moment too:
-    # for rank one, cosine = (u.v)^2 with u.v a coordinate of a uniform unit vector,
-    # whose fourth moment is 3 / (d (d + 2)).
-    rank_one = rotation_null(
-        np.diag([1.0, 0, 0, 0]), np.diag([1.0, 0, 0, 0]), draws=5000
-    )
-    assert (rank_one**2).mean() == pytest.approx(3 / 24, rel=0.1)
+
+
+def test_rotations_are_uniform():
+    # QR leaves the signs of R's diagonal to LAPACK; unfixed, the mean here is 8 % high.
+    ones = np.ones((10, 10))
+    null = rotation_null(ones, ones, draws=10_000)
+    assert abs(null.mean() - 1 / 10) < 4 * null.std() / 100
 
 
 def test_rotation_null_keeps_the_spectrum_of_b_and_leaves_a_alone():
@@ -200,3 +200,29 @@ def test_nulls_name_bad_arguments():
         rotation_null(np.ones((2, 3)), np.ones((2, 3)))
     with pytest.raises(ValueError, match="same shape"):
         rotation_null(np.eye(2), np.eye(3))
+
+
+def test_proportionality_gap_is_the_least_distance_to_a_multiple():
+    A, B = gram(6, 4), gram(6, 4, seed=1)
+    fits = np.linspace(0, 2, 20001) * np.linalg.norm(A) / np.linalg.norm(B)
+    # min over a grid of c: an upper bound that is off by the square of its spacing
+    distance = min(np.linalg.norm(A - c * B) for c in fits) / np.linalg.norm(A)
+    assert proportionality_gap(A, B) == pytest.approx(distance, abs=1e-7)
+    assert proportionality_gap(A, B) == pytest.approx(
+        np.sqrt(1 - cosine(A, B) ** 2), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-12, 1e-14])
+def test_proportionality_gap_resolves_what_the_cosine_rounds_away(size):
+    A, N = gram(6, 4), gram(6, 4, seed=1)
+    N = N - np.vdot(A, N) / np.vdot(A, A) * A  # orthogonal to A
+    N *= size * np.linalg.norm(A) / np.linalg.norm(N)
+    # 1e-16 is the rounding of A itself
+    assert proportionality_gap(3 * A, A + N) == pytest.approx(size, abs=5e-16)
+
+
+def test_proportionality_gap_of_nothing_is_undefined():
+    assert np.isnan(proportionality_gap(np.eye(2), np.zeros((2, 2))))
+    with pytest.raises(ValueError, match="same shape"):
+        proportionality_gap(np.eye(2), np.eye(3))

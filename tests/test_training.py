@@ -217,6 +217,17 @@ def test_frozen_layers_stay_and_gradients_are_cleared_also_without_grad():
     assert all(p.grad is None for p in net.parameters())
 
 
+def test_dropout_acts_on_updates_and_not_on_measures():
+    net = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Dropout(0.5)).double()
+    before = copy.deepcopy(net)
+    history = train(net, X, Y, lr=0.1, steps=3, snapshots=(3,))
+    assert net.training
+    assert net[1].num_batches_tracked == 3  # updates only
+    f = net.eval()(X)
+    assert history.losses[-1] == pytest.approx(((f - Y) ** 2).mean().item())
+    assert difference(net, before) > 0
+
+
 def test_callable_optimizer():
     net, twin = network(), network()
     train(net, X, Y, lr=0.01, steps=5, optimizer="adam")
@@ -251,6 +262,8 @@ def test_divergence_is_an_error():
         ({"X_val": X, "Y_val": Y[:, :2]}, ValueError, "Y_val"),
         ({"X": X[:, 0]}, ValueError, "X must"),
         ({"X": X.log()}, ValueError, "finite"),
+        ({"Y": Y.log()}, ValueError, "Y must be finite"),
+        ({"Y": [["a"]]}, TypeError, "Y must be"),
         ({"Y": Y[:-1]}, ValueError, "Y must have shape"),
         ({"Y": Y[:, 0]}, ValueError, "Y must have shape"),
         ({"loss": "cross_entropy", "Y": LABELS + 1}, ValueError, "classes"),

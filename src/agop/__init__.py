@@ -28,6 +28,13 @@ _HOME = {
     "pearson": "similarity",
     "matrix_power": "similarity",
     "train": "training",
+    "train_many": "training",
+    "gradient_flow": "training",
+    "pre_activation_grams": "features",
+    "independent_gram_null": "similarity",
+    "rotation_null": "similarity",
+    "layer_features": "ansatz",
+    "ansatz_similarity": "ansatz",
     "RFMRegressor": "rfm",
     "RFMClassifier": "rfm",
 }

@@ -30,14 +30,23 @@ def check_real(value: Any, name: str, *, positive: bool = True) -> float:
     return value
 
 
-def check_samples(X: Any, name: str) -> Tensor:
-    """Return ``X`` as a finite tensor (n, ...), sharing its memory where possible."""
+def check_tensor(X: Any, name: str) -> Tensor:
+    """Return ``X`` as a finite tensor, sharing its memory where possible."""
     try:
         X = torch.as_tensor(X)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(
             f"{name} must be an array or tensor of numbers, got {type(X).__name__}"
         ) from error
+    # The sum needs no temporary of the size of X, but it may overflow.
+    if not X.sum().isfinite() and not X.isfinite().all():
+        raise ValueError(f"{name} must be finite, got nan or infinite entries")
+    return X
+
+
+def check_samples(X: Any, name: str) -> Tensor:
+    """Return ``X`` as a finite tensor (n, ...) of at least one sample."""
+    X = check_tensor(X, name)
     if X.dim() < 2:
         raise ValueError(
             f"{name} must have one row per sample, shape (n, ...), "
@@ -45,7 +54,4 @@ def check_samples(X: Any, name: str) -> Tensor:
         )
     if len(X) == 0:
         raise ValueError(f"{name} must hold at least one sample, got none")
-    # The sum needs no temporary of the size of X, but it may overflow.
-    if not X.sum().isfinite() and not X.isfinite().all():
-        raise ValueError(f"{name} must be finite, got nan or infinite entries")
     return X

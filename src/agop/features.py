@@ -27,7 +27,6 @@ as they were. (Radhakrishnan, Beaglehole, Pandit and Belkin, 2024.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from agop._validation import check_integer, check_real, check_samples
-from agop.networks import FullyConnected
+from agop.networks import FullyConnected, eval_mode
 
 # (sample, output) rows alive at once: enough for gemm to reach its peak rate, and
 # 16 MB per tensor of rows at width 1024 in float32.
@@ -204,15 +203,18 @@ def _check_network_arguments(
 
 
 def _cheaper_gradient(net: FullyConnected, i: int, lowest: int, n: int) -> Gradient:
-    """Choose by multiplications: W^T (Σ δ δ^T) W against Σ (W^T δ)(W^T δ)^T."""
+    """Choose by multiplications: W^T (Σ δ δ^T) W against Σ (W^T δ)(W^T δ)^T.
+
+    Gram matrices are symmetric and count half.
+    """
     top = len(net.weights) - 2
     if i > top:
         return "z", i  # the output layer, where δ is the identity
     C, k, d = net.widths[-1], net.widths[i + 1], net.widths[i]
     rows = n if i == top else n * C  # the top hidden layer needs no row per output
     further = k * d if i == lowest else 0  # else W^T δ is needed anyway, to go down
-    via_z = rows * k * k + k * k * d + k * d * d
-    return ("z", i) if via_z < n * C * (further + d * d) else ("h", i)
+    via_z = rows * k * k / 2 + k * k * d + k * d * d
+    return ("z", i) if via_z < n * C * (further + d * d / 2) else ("h", i)
 
 
 def _second_moments(
@@ -272,17 +274,34 @@ class _MomentSum:
         if self.n == 0:
             self.second = J.new_zeros(J.shape[2], J.shape[2])
             self.first = J.new_zeros(J.shape[1:])  # (C, d)
-        self.second.addmm_(rows.mT, rows)
+        _add_gram(self.second, rows)
         if self.centred:
             self.first += J.sum(0)
         self.n += len(J)
 
     def value(self) -> Tensor:
         """Return (1/n) Σ J^T J, less the product of the means if centred, (d, d)."""
+        second = (self.second.triu() + self.second.triu(1).mT) / self.n
         if not self.centred:
-            return self.second / self.n
+            return second
         mean = self.first / self.n
-        return self.second / self.n - mean.mT @ mean
+        return second - mean.mT @ mean
+
+
+def _add_gram(S: Tensor, rows: Tensor) -> None:
+    """Add rows^T rows to the upper triangle of S (d, d), from rows (N, d).
+
+    BLAS halves the work of a symmetric product by its routine syrk, which PyTorch
+    lacks: skipping the blocks below the diagonal comes close.
+    """
+    half = len(S) // 2
+    if half < 128:  # smaller blocks would lose more than they skip
+        S.addmm_(rows.mT, rows)
+        return
+    left, right = rows[:, :half], rows[:, half:]
+    _add_gram(S[:half, :half], left)
+    _add_gram(S[half:, half:], right)
+    S[:half, half:].addmm_(left.mT, right)
 
 
 def _samples_per_chunk(chunk_size: int, C: int) -> int:
@@ -341,7 +360,7 @@ def agop(
     def single(x: Tensor) -> Tensor:
         return f(x.unsqueeze(0)).flatten()  # (C,)
 
-    with _eval_mode(f):
+    with eval_mode(f):
         first = f(X[:1].to(parameter))
         if first.dim() == 0 or len(first) != 1:
             raise ValueError(
@@ -354,19 +373,6 @@ def agop(
         for x in X.split(_samples_per_chunk(chunk_size, C)):
             total.add(jacobian(x.to(parameter)).reshape(-1, C, d))
     return total.value()
-
-
-@contextmanager
-def _eval_mode(f: Any) -> Iterator[None]:
-    modules = list(f.modules()) if isinstance(f, nn.Module) else []
-    training = [module.training for module in modules]
-    for module in modules:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module, mode in zip(modules, training, strict=True):
-            module.training = mode
 
 
 def agop_finite_difference(
@@ -391,7 +397,7 @@ def agop_finite_difference(
     ----------
     predict : callable
         Maps an array (m, d) to numbers (m,) or (m, C), e.g. ``forest.predict`` of a
-        regressor or ``forest.predict_proba``; called 2 d times per point in total.
+        regressor or ``forest.predict_proba``; evaluated at 2 d rows a point.
     X : array of shape (n, d)
     step : float, default=0.1
         Half-width of the difference, in units of ``scale``.

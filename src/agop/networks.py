@@ -12,8 +12,9 @@ The papers count layers from 1; Python counts from 0: ``net.weights[0]`` is W_1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -187,6 +188,8 @@ class FullyConnected(nn.Module):
     def _initialise(
         self, init: str | float, first_layer_std: float | None, seed: int
     ) -> None:
+        if first_layer_std is not None:
+            check_real(first_layer_std, "first_layer_std", positive=False)
         generator = torch.Generator().manual_seed(seed)
         for i, layer in enumerate(self._linears):
             chosen = init if i > 0 or first_layer_std is None else first_layer_std
@@ -246,6 +249,30 @@ class FullyConnected(nn.Module):
 
     def extra_repr(self) -> str:
         return f"widths={self.widths}, activation={self.activation!r}"
+
+
+@contextmanager
+def eval_mode(f: Any) -> Iterator[None]:
+    """Put ``f``, if it is a module, in eval mode; then each part back as it was.
+
+    Examples
+    --------
+    >>> net = nn.Dropout()
+    >>> with eval_mode(net):
+    ...     net.training
+    False
+    >>> net.training
+    True
+    """
+    modules = list(f.modules()) if isinstance(f, nn.Module) else []
+    training = [module.training for module in modules]
+    for module in modules:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module, mode in zip(modules, training, strict=True):
+            module.training = mode
 
 
 def _draw(
@@ -321,7 +348,7 @@ class DeepLinear(FullyConnected):
                 W.copy_(scale * initial)
 
     def product(self) -> Tensor:
-        """Return the Jacobian W_{L+1} ... W_1, (C, d)."""
+        """Return the Jacobian W_{L+1} ... W_1, (C, d), differentiable."""
         J = self.weights[0]
         for W in self.weights[1:]:
             J = W @ J
@@ -340,7 +367,8 @@ class DeepLinear(FullyConnected):
 def _balanced(widths: tuple[int, ...], seed: int) -> list[Tensor]:
     r"""Return W_l = U_l Σ U_{l-1}^T: one Σ for all layers, U_l orthonormal.
 
-    Σ^depth: the leading singular values of a Gaussian (C, d) matrix over the largest.
+    The product has the leading singular values of a Gaussian (C, d) matrix divided by
+    the largest, whatever the depth, so that depths can be compared.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -348,7 +376,7 @@ def _balanced(widths: tuple[int, ...], seed: int) -> list[Tensor]:
         return torch.randn(rows, columns, dtype=torch.float64, generator=generator)
 
     rank, depth = min(widths), len(widths) - 1
-    U = [torch.linalg.qr(gaussian(k, rank)).Q for k in widths]  # (k_l, rank)
     sigma = torch.linalg.svdvals(gaussian(widths[-1], widths[0]))[:rank]
     sigma = (sigma / sigma[0]) ** (1 / depth)  # (rank,)
+    U = [torch.linalg.qr(gaussian(k, rank)).Q for k in widths]  # (k_l, rank)
     return [(U[i + 1] * sigma) @ U[i].mT for i in range(depth)]

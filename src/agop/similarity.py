@@ -73,6 +73,45 @@ def pearson(A: Any, B: Any, *, off_diagonal: bool = False) -> float:
     return _cosine(a - a.mean(), b - b.mean())
 
 
+def proportionality_gap(A: Any, B: Any) -> float:
+    r"""Return how far ``A`` is from any multiple of ``B``.
+
+    .. math:: \min_c \frac{\|A - c B\|_F}{\|A\|_F}
+        = \sqrt{1 - \cos(A, B)^2},
+
+    computed from the difference itself: the cosine of two proportional matrices is 1
+    to 1e-16, which leaves only 1e-8 of its complement.
+
+    Parameters
+    ----------
+    A, B : array or tensor of the same shape
+
+    Returns
+    -------
+    float
+        In [0, 1]; nan if a matrix is zero.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> A = [[2.0, 1.0], [1.0, 2.0]]
+    >>> proportionality_gap(A, [[6.0, 3.0], [3.0, 6.0]])
+    0.0
+    >>> proportionality_gap(A, [[0.0, 1.0], [1.0, 0.0]])
+    0.894427...
+    """
+    a, b = _entries(A, B, off_diagonal=False)
+    lengths = np.linalg.norm(a), np.linalg.norm(b)
+    if 0.0 in lengths:
+        return float("nan")
+    a, b = a / lengths[0], b / lengths[1]
+    return float(np.linalg.norm(a - (a @ b) * b))
+
+
 def _cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
     # Scaling by the largest entry first: squares of 1e-200 would underflow.
     largest = np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0)

@@ -114,7 +114,7 @@ def paint(
         )
     if bright.shape != (len(images),):
         raise ValueError(f"bright must have shape ({len(images)},), got {bright.shape}")
-    X = images.astype(np.float32) / 255
+    X: NDArray[np.float32] = images.astype(np.float32) / np.float32(255)
     colours = np.where(bright[:, None], bright_colour, dark_colour)  # (n, 3)
     X[:, mask] = colours[:, None].astype(np.float32)
     return X
@@ -171,7 +171,7 @@ def marked_task(
     def marked(images: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float32]:
         bright = labels == 1 if informative else rng.random(len(labels)) < 0.5
         X = paint(images, bright, mask, bright_colour=bright_colour)
-        return X.reshape(len(X), -1)
+        return np.asarray(X.reshape(len(X), -1), dtype=np.float32)
 
     return MarkedTask(
         X=marked(data.X[rows], data.y[rows]),

@@ -22,8 +22,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from agop._validation import check_integer, check_real, check_samples
-from agop.networks import DeepLinear
+from agop._validation import check_integer, check_real, check_samples, check_tensor
+from agop.networks import DeepLinear, eval_mode
 
 State = dict[str, Tensor]
 Rows = Tensor | slice
@@ -81,7 +81,7 @@ def train(
     ----------
     net : nn.Module
         Maps (n, ...) to (n, C). Parameters that don't require gradients stay as they
-        are; the train or eval mode is the caller's.
+        are. Updates are taken in the mode the module is in, measures in eval mode.
     X : array or tensor of shape (n, ...)
     Y : array or tensor of shape (n, C), or (n,) if C = 1
         With "cross_entropy" also integer classes of shape (n,).
@@ -148,7 +148,7 @@ def train(
             history.snapshots[step] = _copy(net.state_dict())
         if not plan.records(step):
             return False
-        with torch.no_grad():
+        with torch.no_grad(), eval_mode(net):
             task.record([history], step, *(net(x)[None] for x in task.inputs))
         if callback is not None:
             callback(step, net)
@@ -445,7 +445,7 @@ def _check_pair(
     if parameter is None:
         raise ValueError("net must have parameters to train")
     X = check_samples(X, f"X{suffix}").to(parameter)
-    with torch.no_grad():
+    with torch.no_grad(), eval_mode(net):
         outputs = net(X[:1])
     if outputs.dim() != 2:
         raise ValueError(
@@ -454,10 +454,10 @@ def _check_pair(
     C = outputs.shape[1]
     if loss == "cross_entropy" and C < 2:
         raise ValueError("loss='cross_entropy' needs a network of at least 2 outputs")
-    Y = torch.as_tensor(Y, device=parameter.device)
+    Y = check_tensor(Y, f"Y{suffix}")
     if loss == "cross_entropy" and Y.dim() == 1:
         Y = _one_hot(Y, C, f"Y{suffix}")
-    Y = Y.to(parameter.dtype)
+    Y = Y.to(parameter)
     Y = Y.unsqueeze(1) if Y.dim() == 1 else Y
     if Y.shape != (len(X), C):
         raise ValueError(
@@ -503,7 +503,7 @@ class _Plan:
             record_every = math.ceil(self.total / 100)
         self.every = check_integer(record_every, "record_every")
         self.snapshots = set(snapshots)
-        if not self.snapshots <= set(range(self.total + 1)):
+        if any(step not in range(self.total + 1) for step in self.snapshots):
             raise ValueError(
                 f"snapshots must be steps from 0 to {self.total}, "
                 f"got {sorted(self.snapshots)}"

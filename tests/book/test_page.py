@@ -116,3 +116,12 @@ def test_rounding_keeps_what_is_no_fraction():
         "ok": True,
         "x": 0.000123,
     }
+
+
+def test_benchmarks_are_read_from_their_records(page, tiny_book):
+    with pytest.raises(FileNotFoundError, match=r"bench_speed\.py --output"):
+        page.benchmark("speed")
+    folder = tiny_book / "data" / "results" / "benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "speed.json").write_text('{"ratio": 2.5}')
+    assert page.benchmark("speed") == {"ratio": 2.5}

@@ -104,6 +104,17 @@ def test_a_failing_cell_is_named(chapter):
     assert chapter.run("ci").with_suffix(".failed.ipynb").exists()
 
 
+def test_a_warning_at_ci_scale_is_refused(chapter):
+    edit(
+        chapter.source,
+        "total = sum",
+        'import warnings; warnings.warn("odd")\ntotal = sum',
+    )
+    with pytest.raises(BookError, match=r"book/one\.md: cell 2 wrote to stderr: .*odd"):
+        run([chapter], "ci", jobs=1)
+    assert not chapter.run("ci").exists()
+
+
 def test_a_claim_that_vanishes_takes_its_record_along(chapter):
     run([chapter], "ci", jobs=1)
     make_reference(chapter)

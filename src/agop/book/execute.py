@@ -30,8 +30,8 @@ def execute(chapter: Chapter, scale: str, report: Report | None = None) -> Path:
     Raises
     ------
     BookError
-        If the chapter cannot be prepared, or a cell fails; the message names the
-        file, the cell and the error.
+        If the chapter cannot be prepared, or a cell fails, or, at ci scale, warns; the
+        message names the file, the cell and the error.
     """
     nb = notebooks.prepare(chapter, scale)
     final = chapter.run(scale)
@@ -41,6 +41,8 @@ def execute(chapter: Chapter, scale: str, report: Report | None = None) -> Path:
     fresh = records.with_name(f"records.{os.getpid()}.partial")
     started = time.monotonic()
     done = _papermill(nb, partial, chapter, fresh, report or (lambda cell, cells: None))
+    if scale == "ci":
+        _refuse_warnings(done, chapter)
     _replace_folder(fresh, records)
     done.metadata.agop.update(
         seconds=round(time.monotonic() - started, 1),
@@ -184,6 +186,17 @@ def kernel_report(records: Path) -> dict[str, Any]:
     """Return device and versions as the chapter's own kernel saw them."""
     path = records / PAGE_REPORT
     return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def _refuse_warnings(nb: NotebookNode, chapter: Chapter) -> None:
+    """Raise if a cell wrote to stderr: a reader would see it, and nbval would fail."""
+    for number, cell in enumerate(nb.cells):
+        for output in cell.get("outputs", ()):
+            if output.get("name") == "stderr":
+                raise BookError(
+                    f"{chapter.shown(chapter.source)}: cell {number} wrote to stderr: "
+                    f"{output.text.strip()}"
+                )
 
 
 def _replace_folder(fresh: Path, final: Path) -> None:

@@ -142,6 +142,23 @@ class Page:
             metadata={"scrapbook": {"name": name, "mime_prefix": prefix}},
         )
 
+    def benchmark(self, name: str) -> dict[str, Any]:
+        """Return the committed record of one benchmark in ``tests/benchmarks``.
+
+        Raises
+        ------
+        FileNotFoundError
+            If it was never recorded; the message names the command.
+        """
+        path = self._root / "data" / "results" / "benchmarks" / f"{name}.json"
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{path.name} is not recorded; run "
+                f"`python tests/benchmarks/bench_{name}.py --output {path}`"
+            )
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+
     def colophon(self) -> None:
         """Print data, seed, hardware, versions and run time."""
         lines = [f"scale     {self.scale}", f"seed      {self.seed}"]
