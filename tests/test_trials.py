@@ -12,9 +12,9 @@ from agop.choices import Choice, all_choices
 from agop.datasets import load
 from agop.recipes import Recipe, fit, with_weights
 from agop.similarity import cosine, independent_gram_null
-from agop.tasks import accuracy, make_task
 from agop.store import ResultStore
-from agop.trials import ansatz_trial, some_rows, sweep
+from agop.tasks import accuracy, make_task
+from agop.trials import ansatz_trial, some_rows, sweep, trial_store
 
 TASK = make_task(load("wine"), dtype=torch.float64)
 RECIPE = Recipe(width=12, depth=3, epochs=20, dtype="float64")
@@ -113,3 +113,9 @@ def test_a_sweep_goes_on_where_it_was_killed(tmp_path, monkeypatch):
         assert again[key] | {"seconds": 0} == trial | {"seconds": 0}
     sweep(["wine"], recipe, seeds=(0,), store=store, points=50)
     assert loaded[1:] == ["wine"]  # other options are another result
+
+
+def test_the_store_of_trials_is_in_the_cache_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("AGOP_CACHE", str(tmp_path))
+    assert trial_store("a-chapter").folder == tmp_path / "results" / "a-chapter"
+    assert trial_store("a-chapter", keep=False).folder is None

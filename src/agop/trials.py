@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,6 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agop import (
+    ansatz,
+    choices,
+    features,
+    networks,
+    recipes,
+    similarity,
+    tasks,
+    training,
+)
 from agop.ansatz import LayerFeatures, layer_features
 from agop.choices import Choice, compare
 from agop.datasets import load
@@ -91,6 +102,15 @@ def ansatz_trial(
         },
     }
     return {**result, "seconds": time.process_time() - started}
+
+
+def trial_store(name: str, *, keep: bool = True) -> ResultStore:
+    """Return the store ``name`` for trials, or with ``keep=False`` one without memory.
+
+    An edit to any module that a trial runs through makes its results computed anew.
+    """
+    code = (ansatz, choices, features, networks, recipes, similarity, tasks, training)
+    return ResultStore.named(name, (*code, sys.modules[__name__]), keep=keep)
 
 
 def sweep(
