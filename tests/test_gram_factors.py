@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from agop.ansatz import layer_features
-from agop.gram_factors import GramFactor, first_layer_factors
+from agop.gram_factors import GramFactor, first_layer_factors, upper_features
 from agop.networks import FullyConnected
 from agop.similarity import cosine, pearson
 
@@ -62,3 +62,17 @@ def test_bad_arguments():
         GramFactor([1.0, 2.0])
     with pytest.raises(ValueError, match="3 and 2"):
         GramFactor([[1.0, 2, 3]]).cosine(GramFactor([[1.0, 2]]))
+
+
+def test_upper_features_are_the_layer_features_but_the_first():
+    net, start = (
+        FullyConnected((9, 6, 5, 4, 3), "tanh", seed=s, dtype=torch.float64)
+        for s in (0, 1)
+    )
+    X = torch.randn(30, 9, dtype=torch.float64)
+    expected = layer_features(net, start.weights, X)[1:]
+    found = upper_features(net, start.weights, X)
+    assert len(found) == len(expected) == 2
+    for mine, theirs in zip(found, expected, strict=True):
+        for name, matrix in vars(theirs).items():
+            assert torch.allclose(getattr(mine, name), matrix, atol=1e-13), name

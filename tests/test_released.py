@@ -7,7 +7,13 @@ import torch
 
 from agop.features import agop, layer_agops
 from agop.networks import FullyConnected
-from agop.released import ERRORS, copy_middle_layers, released_agop
+from agop.released import (
+    ERRORS,
+    copy_middle_layers,
+    released_agop,
+    released_similarities,
+)
+from agop.similarity import cosine
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 X = torch.randn(20, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -100,3 +106,27 @@ def test_hidden_layers_alone(layer):
     net, start = networks("relu")
     with pytest.raises(ValueError, match=r"0\.\.3"):
         released_agop(net, start.weights, X, layer)
+
+
+def test_what_each_error_does():
+    net, start = networks("tanh")
+    found = released_similarities(net, start.weights, X)
+    assert list(found) == [
+        "as the paper defines it",
+        *ERRORS,
+        "as released, all three",
+    ]
+    assert max(found["as the paper defines it"]["gap"]) < 1e-12
+    right = layer_agops(net, X)
+    for layer in range(4):
+        W, W0 = net.weights[layer].detach(), start.weights[layer].detach()
+        increment = (W - W0).T @ (W - W0)
+        for variant, errors in (
+            ("relu_inputs", (False, False, True)),
+            ("as released, all three", (True, True, True)),
+        ):
+            wrong = by_hand(net, start, layer, *errors)
+            gap = float((wrong - right[layer]).norm() / right[layer].norm())
+            assert found[variant]["gap"][layer] == pytest.approx(gap, abs=1e-12)
+            expected = cosine(increment, wrong)
+            assert found[variant]["cosine"][layer] == pytest.approx(expected)

@@ -8,13 +8,16 @@ rank at most k, and their diagonals, eigenvectors and similarities follow from t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from agop.ansatz import LayerFeatures, layer_features
 from agop.features import pre_activation_grams
 from agop.networks import FullyConnected
+from agop.recipes import with_weights
 from agop.similarity import matrix_power
 
 
@@ -124,3 +127,23 @@ def first_layer_factors(
         "initial": GramFactor(W0),
         "agop": GramFactor(matrix_power(K, 0.5) @ W),
     }
+
+
+@torch.no_grad()
+def upper_features(
+    net: FullyConnected, initial: Sequence[Tensor], X: Any
+) -> list[LayerFeatures]:
+    """Return the feature matrices of hidden layers 2 to L: none is d x d.
+
+    The arguments are those of `agop.ansatz.layer_features`, of which it is all but the
+    first entry.
+
+    Examples
+    --------
+    >>> net = FullyConnected((5, 4, 4, 1), seed=1)
+    >>> [f.agop.shape[0] for f in upper_features(net, net.weights, torch.eye(5))]
+    [4]
+    """
+    upper = with_weights(net, net.weights[1:])
+    h = net.hidden(torch.as_tensor(X).to(net.weights[0]))[1]  # (n, k)
+    return layer_features(upper, initial[1:], h)

@@ -25,9 +25,10 @@ import torch
 from torch import Tensor
 
 from agop._validation import check_samples
-from agop.features import layer_agops
+from agop.features import layer_agops, nfm
 from agop.networks import FullyConnected
 from agop.recipes import with_weights
+from agop.similarity import cosine
 
 ERRORS = ("subtract_in_place", "one_layer_late", "relu_inputs")
 
@@ -99,6 +100,54 @@ def _inputs(net: FullyConnected, X: Tensor, layer: int, relu: bool) -> Tensor:
     if layer == 0 or not relu:
         return h[layer]
     return torch.relu(h[layer - 1] @ net.weights[layer - 1].mT)
+
+
+VARIANTS = {
+    "as the paper defines it": (),
+    **{error: (error,) for error in ERRORS},
+    "as released, all three": ERRORS,
+}
+
+
+def released_similarities(
+    net: FullyConnected, initial: Sequence[Tensor], X: Any
+) -> dict[str, dict[str, list[float]]]:
+    """Return what each error does to the AGOP and to its cosine, layer by layer.
+
+    Parameters
+    ----------
+    net, initial, X
+        As for `released_agop`.
+
+    Returns
+    -------
+    dict of variant (a key of `VARIANTS`) to a dict of two lists, a number a layer
+        "gap": the distance of the variant's AGOP from the right one, in Frobenius
+        norm and as a share of the right one's.
+        "cosine": of the variant's AGOP with the increment of the weights.
+
+    Examples
+    --------
+    >>> net = FullyConnected((3, 8, 8, 8, 1), seed=0, dtype=torch.float64)
+    >>> found = released_similarities(net, [W / 2 for W in net.weights], torch.eye(3))
+    >>> [gap < 1e-12 for gap in found["one_layer_late"]["gap"]]
+    [True, True, False]
+    """
+    right = layer_agops(net, X, layers=range(len(net.weights) - 1))
+    increments = [nfm(W, W0) for W, W0 in zip(net.weights, initial, strict=True)]
+    found = {}
+    for variant, errors in VARIANTS.items():
+        switches = {error: error in errors for error in ERRORS}
+        agops = [
+            released_agop(net, initial, X, layer, **switches)
+            for layer in range(len(right))
+        ]
+        pairs = list(zip(agops, right, increments, strict=False))
+        found[variant] = {
+            "gap": [float((A - B).norm() / B.norm()) for A, B, _ in pairs],
+            "cosine": [cosine(M, A) for A, _, M in pairs],
+        }
+    return found
 
 
 @torch.no_grad()
