@@ -303,11 +303,17 @@ def rotation_null(
             f"A and B must have the same shape, got {A.shape} and {B.shape}"
         )
     rng = np.random.default_rng(seed)
-    rotations = (_haar(len(A), rng) for _ in range(check_integer(draws, "draws")))
+    rotations = (haar(len(A), rng) for _ in range(check_integer(draws, "draws")))
     return np.array([similarity(A, Q @ B @ Q.T) for Q in rotations])
 
 
-def _haar(d: int, rng: np.random.Generator) -> NDArray[Any]:
+def haar(d: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return a random rotation of R^d, uniform over the orthogonal matrices, (d, d).
+
+    >>> Q = haar(3, np.random.default_rng(0))
+    >>> bool(np.allclose(Q @ Q.T, np.eye(3)))
+    True
+    """
     Q, R = np.linalg.qr(rng.standard_normal((d, d)))
     # LAPACK fixes the signs of R's diagonal, not of Q: undo, or Q isn't uniform.
     return np.asarray(Q * np.sign(np.diag(R)))

@@ -108,3 +108,36 @@ def strip(
         label=label,
     )
     axis.hlines(np.median(heights), position - 0.16, position + 0.16, COLOURS[kind])
+
+
+def violin(
+    axis: Axes, position: float, values: Sequence[float], kind: str, label: str = ""
+) -> None:
+    """Draw the distribution of many values, its quartiles, and its median.
+
+    Parameters
+    ----------
+    position : float
+        Where on the horizontal axis.
+    kind : str
+        A key of ``COLOURS``.
+    """
+    heights = np.asarray(values, dtype=float)
+    heights = heights[np.isfinite(heights)]
+    colour = COLOURS[kind]
+    if len(np.unique(heights)) > 1:
+        body = axis.violinplot(heights, [position], widths=0.26, showextrema=False)
+        for part in body["bodies"]:  # type: ignore[attr-defined]
+            part.set(facecolor=colour, edgecolor=colour, alpha=0.35)
+    low, middle, high = np.quantile(heights, [0.25, 0.5, 0.75])
+    axis.vlines(position, low, high, colour, linewidth=3)
+    axis.plot(
+        position,
+        middle,
+        MARKERS.get(kind, "o"),
+        color=colour,
+        markerfacecolor="white",
+        markersize=6,
+        linestyle="none",
+        label=label,
+    )

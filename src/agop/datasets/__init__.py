@@ -22,6 +22,7 @@ from agop.datasets.errors import (
     DownloadError,
     UnsafeArchiveError,
 )
+from agop.datasets.faces import ATTRIBUTES, Faces, agreeing, draw_faces, load_faces
 from agop.datasets.mnist import load_mnist
 from agop.datasets.shipped import load_shipped
 from agop.datasets.stl10 import load_stl10, load_stl10_airplane_truck
@@ -30,20 +31,25 @@ from agop.datasets.tables import load_table, table_names
 from agop.datasets.uci import UCISet, load_uci, uci_info, uci_names
 
 __all__ = [
+    "ATTRIBUTES",
     "ChecksumError",
     "Dataset",
     "DatasetError",
     "DownloadError",
+    "Faces",
     "Provenance",
     "Table",
     "UCIDataset",
     "UCISet",
     "UnsafeArchiveError",
+    "agreeing",
+    "draw_faces",
     "load",
     "load_celeba",
     "load_cifar10",
     "load_cifar10_first4000",
     "load_cifar10_jpeg",
+    "load_faces",
     "load_mnist",
     "load_shipped",
     "load_stl10",

@@ -11,6 +11,7 @@ from agop.datasets.cifar10 import (
     load_cifar10_jpeg,
 )
 from agop.datasets.dataset import Dataset
+from agop.datasets.faces import load_faces
 from agop.datasets.mnist import load_mnist
 from agop.datasets.registry import unknown
 from agop.datasets.shipped import SHIPPED, load_shipped
@@ -28,6 +29,7 @@ _LOADERS: dict[str, Callable[..., Dataset]] = {
     "stl10-airplane-truck": load_stl10_airplane_truck,
     "svhn": load_svhn,
     "celeba": load_celeba,
+    "faces": load_faces,
     **{name: partial(load_shipped, name) for name in SHIPPED},
     **{f"table/{name}": partial(load_table, name) for name in table_names()},
     **{f"uci/{name}": partial(load_uci, name) for name in uci_names()},
@@ -40,7 +42,8 @@ def load(name: str, **options: Any) -> Dataset:
     Parameters
     ----------
     name : a name of the registry; ``"uci/<set>"`` for one of the 121 UCI sets.
-    options : what that loader takes, such as ``attribute="Smiling"`` for ``"celeba"``.
+    options : what that loader takes, such as ``attribute="Smiling"`` for ``"celeba"``
+        or ``attribute="smile"`` for the drawn ``"faces"``.
 
     Raises
     ------

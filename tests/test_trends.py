@@ -1,0 +1,53 @@
+"""Spearman correlations and a sign test, against scipy's and by counting."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, spearmanr
+
+from agop.trends import trend
+
+
+def test_rho_is_spearmans():
+    values = np.random.default_rng(0).integers(0, 6, (20, 5)).astype(float)
+    values[0] = 2  # constant: no order at all
+    found = trend(values).rho
+    assert math.isnan(found[0])
+    for row, rho in zip(values[1:], found[1:], strict=True):
+        assert rho == pytest.approx(spearmanr(range(5), row).statistic, abs=1e-12)
+
+
+def test_the_sign_test_is_that_of_a_fair_coin():
+    values = np.random.default_rng(1).standard_normal((31, 4))
+    values[:2] = 1  # without a trend: not counted
+    values[2:20, 3] = 9
+    found = trend(values)
+    tosses = found.falling + found.rising
+    assert tosses == np.count_nonzero(found.rho[2:])  # nan, and no zero, left out
+    for count, p in (
+        (found.falling, found.p_falling),
+        (found.rising, found.p_rising),
+    ):
+        test = binomtest(count, tosses, alternative="greater")
+        assert p == pytest.approx(test.pvalue, rel=1e-9)
+
+
+def test_reversing_the_conditions_reverses_the_trend():
+    values = np.random.default_rng(2).standard_normal((15, 5))
+    forth, back = trend(values), trend(values[:, ::-1])
+    assert np.allclose(forth.rho, -back.rho)
+    assert (forth.falling, forth.p_falling) == (back.rising, back.p_rising)
+    assert forth.median == pytest.approx(-back.median)
+
+
+def test_no_data_set_has_a_trend():
+    found = trend(np.ones((3, 4)))
+    assert (found.falling, found.rising) == (0, 0)
+    assert (found.p_falling, found.p_rising) == (1, 1)
+
+
+@pytest.mark.parametrize("bad", [[1.0, 2.0], [[1.0]], [[1.0, math.nan]]])
+def test_bad_values(bad):
+    with pytest.raises(ValueError, match="finite"):
+        trend(bad)
