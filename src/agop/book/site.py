@@ -10,7 +10,7 @@ from agop.book.chapters import all_chapters
 from agop.book.layout import BookError
 
 PUBLISHED = "published"
-ASIDE = shutil.ignore_patterns("*.ipynb", "params", "__pycache__", ".*")
+ASIDE = shutil.ignore_patterns("*.ipynb", "params", "drafts", "__pycache__", ".*")
 
 
 def stage(root: Path, runs: str, folder: Path) -> None:
