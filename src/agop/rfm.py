@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 from torch import Tensor
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from ._validation import check_integer, check_real
 from .kernel_agop import Expansion, agop_factor, gradients
