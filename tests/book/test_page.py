@@ -7,7 +7,7 @@ from agop.book import Page
 from agop.book.layout import BookError, find_root
 from agop.book.ledger import load_ledger, verdict
 from agop.book.page import _rounded
-from agop.book.records import read_records
+from agop.book.records import read_records, same_measurement
 
 
 @pytest.fixture
@@ -125,3 +125,17 @@ def test_benchmarks_are_read_from_their_records(page, tiny_book):
     folder.mkdir(parents=True)
     (folder / "speed.json").write_text('{"ratio": 2.5}')
     assert page.benchmark("speed") == {"ratio": 2.5}
+
+
+def test_what_counts_as_the_same_measurement():
+    one = {
+        "measured": "below 1e-12",
+        "values": {"gap": 2e-15},
+        "provenance": {"seed": 0},
+    }
+    rounding = {**one, "values": {"gap": 5e-15}}
+    later = {**one, "provenance": {"seed": 0, "date": "2000-01-01", "threads": 2}}
+    assert same_measurement(one, rounding)
+    assert same_measurement(one, later)
+    assert not same_measurement(one, {**one, "measured": "below 1e-3"})
+    assert not same_measurement(one, {**one, "provenance": {"seed": 1}})
