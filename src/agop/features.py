@@ -390,8 +390,8 @@ def agop_finite_difference(
 
     .. math::
         rac{f(x + h_j e_j) - f(x - h_j e_j)}{2 h_j}
-        = rac{1}{2 h_j} \int_{-h_j}^{h_j} \partial_j f(x + t e_j)\, dt,
-        \qquad h_j = \mathtt{step} 	imes \mathtt{scale}_j .
+        = \frac{1}{2 h_j} \int_{-h_j}^{h_j} \partial_j f(x + t e_j)\, dt,
+        \qquad h_j = \mathtt{step} \times \mathtt{scale}_j .
 
     Parameters
     ----------
