@@ -389,7 +389,7 @@ def agop_finite_difference(
     The derivative along feature j at x is estimated by
 
     .. math::
-        rac{f(x + h_j e_j) - f(x - h_j e_j)}{2 h_j}
+        \frac{f(x + h_j e_j) - f(x - h_j e_j)}{2 h_j}
         = \frac{1}{2 h_j} \int_{-h_j}^{h_j} \partial_j f(x + t e_j)\, dt,
         \qquad h_j = \mathtt{step} \times \mathtt{scale}_j .
 
