@@ -131,7 +131,7 @@ def fit_vae(
     >>> losses[-1] < losses[0]
     True
     """
-    X = check_samples(X, "X").float().flatten(1)
+    X = check_samples(X, "X").to(next(model.parameters())).flatten(1)
     if X.min() < 0 or X.max() > 1:
         raise ValueError(
             f"X must hold pixels in [0, 1], got {float(X.min())} to {float(X.max())}"
@@ -144,7 +144,7 @@ def fit_vae(
     for _ in range(check_integer(epochs, "epochs")):
         total = 0.0
         for rows in torch.randperm(len(X), generator=generator).split(batch):
-            noise = torch.randn(len(rows), model.latent, generator=generator)
+            noise = torch.randn(len(rows), model.latent, generator=generator).to(X)
             entropy, divergence = elbo_terms(model, X[rows], noise)
             loss = (entropy + beta * divergence).mean()
             adam.zero_grad()
@@ -185,5 +185,5 @@ def decode_path(model: VAE, start: Tensor, end: Tensor, steps: int) -> Tensor:
     torch.Size([5, 3])
     """
     mu, _ = model.encode(torch.stack([start, end]))  # (2, m)
-    t = torch.linspace(0, 1, check_integer(steps, "steps", minimum=2))[:, None]
+    t = torch.linspace(0, 1, check_integer(steps, "steps", minimum=2)).to(mu)[:, None]
     return model.decode((1 - t) * mu[0] + t * mu[1])
