@@ -1,4 +1,4 @@
-"""Image tasks in which it is known what each region of the image has to do with the label.
+"""Image tasks in which it is known what each region has to do with the label.
 
 Three, after Fig. 3 of Radhakrishnan, Beaglehole, Pandit and Belkin (2024): an object
 beside a digit of the same class, photographs with a star in the corner, and faces whose
@@ -27,7 +27,6 @@ Part = tuple[NDArray[Any], NDArray[np.int64]]  # images (n, height, width, 3), l
 
 # Rows and columns that the released script of Fig. 15B calls lips, at 96 x 96.
 CELEBA_LIPS = (slice(63, 75), slice(30, 65))
-CELEBA_ABOVE_LIPS = 60  # its rows from here on are taken out of the mask of the eyes
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +80,21 @@ def _region_task(
     """Flatten images in [0, 1]; centre and scale them by the training part."""
     shape = train[0].shape[1:]
     X, X_test = (
-        part[0].astype(np.float32).reshape(len(part[0]), -1) for part in (train, test)
+        np.asarray(images, np.float32).reshape(len(images), -1)
+        for images in (train[0], test[0])
     )
     mean, scale = np.zeros_like(X[0]), 1.0
     if radius is not None:
         mean = X.mean(0)
-        scale = check_real(radius, "radius")
-        scale /= float(np.sqrt(np.square(X - mean).sum(1).mean()))
+        X, X_test = X - mean, X_test - mean
+        norm = np.sqrt(np.square(X, dtype=np.float64).sum(1).mean())
+        scale = check_real(radius, "radius") / float(norm)
+        X, X_test = X * np.float32(scale), X_test * np.float32(scale)
     masks = {name: np.broadcast_to(m[..., None], shape) for name, m in regions.items()}
     return RegionTask(
-        X=(X - mean) * np.float32(scale),
+        X=X,
         y=train[1],
-        X_test=(X_test - mean) * np.float32(scale),
+        X_test=X_test,
         y_test=test[1],
         shape=shape,
         regions={name: mask.ravel() for name, mask in masks.items()},
@@ -121,10 +123,11 @@ def paired_task(
     Parameters
     ----------
     objects : Dataset
-        uint8 images (n, side, side, 3) of ten classes, with a test part.
+        uint8 images (n, side, side, 3) of ten classes.
     digits : Dataset
         Grey digits of ten classes, flat or not, smaller than or as large as the
-        objects. Where there is no test part, the last fifth is held out.
+        objects: each pixel is repeated as often as fits, the rest is a margin. Where
+        a set has no test part, its last fifth is held out.
     n, n_test : int
         Pairs, a tenth for each class.
     informative : bool, default=True
@@ -143,11 +146,11 @@ def paired_task(
         If a part lacks classes or has too few images of one.
     """
     rng = np.random.default_rng(seed)
-    sources = _halves(objects, digits)
-    parts = []
-    for (things, labels), (figures, values), count in zip(
-        *sources, (n, n_test), strict=True
-    ):
+    sources = zip(_two_parts(objects), _two_parts(digits), (n, n_test), strict=True)
+    white = float(digits.X.max())
+    side = objects.X.shape[1]
+    parts: list[Part] = []
+    for (things, labels), (figures, values), count in sources:
         each = check_integer(count, "n and n_test", minimum=10) // 10
         y = np.repeat(np.arange(10), each)
         shift = 1 if swapped_test and parts else 0  # the test part comes second
@@ -155,8 +158,9 @@ def paired_task(
         right = _draw_by_class(values, (y + shift) % 10, each, digits.name, rng)
         if not informative:
             right = rng.permutation(right)
-        pair = np.concatenate([things[left], figures[right]], axis=2)
-        parts.append((pair, y))
+        object_half = things[left].astype(np.float32) / 255
+        digit_half = _fit_in(figures[right] / white, side, digits.name)
+        parts.append((np.concatenate([object_half, digit_half], axis=2), y))
     height, width = parts[0][0].shape[1:3]
     digit = np.zeros((height, width), dtype=bool)
     digit[:, width // 2 :] = True
@@ -165,21 +169,12 @@ def paired_task(
     return _region_task(parts[0], parts[1], regions, origin, radius)
 
 
-def _halves(objects: Dataset, digits: Dataset) -> tuple[list[Part], list[Part]]:
-    """Return training and test part of both, as (n, side, side, 3) in [0, 1]."""
-    if objects.X_test is None or objects.y_test is None:
-        raise ValueError(f"{objects.name} must have a test part")
-    side = objects.X.shape[1]
-    left: list[Part] = [
-        (X.astype(np.float32) / 255, y)
-        for X, y in ((objects.X, objects.y), (objects.X_test, objects.y_test))
-    ]
-    if digits.X_test is None or digits.y_test is None:
-        cut = 4 * len(digits.X) // 5
-        raw = [(digits.X[:cut], digits.y[:cut]), (digits.X[cut:], digits.y[cut:])]
-    else:
-        raw = [(digits.X, digits.y), (digits.X_test, digits.y_test)]
-    return left, [(_fit_in(X, side, digits.name), y) for X, y in raw]
+def _two_parts(data: Dataset) -> list[Part]:
+    """Return training and test part; the last fifth is held out if there is none."""
+    if data.X_test is not None and data.y_test is not None:
+        return [(data.X, data.y), (data.X_test, data.y_test)]
+    cut = 4 * len(data.X) // 5
+    return [(data.X[:cut], data.y[:cut]), (data.X[cut:], data.y[cut:])]
 
 
 def _fit_in(X: NDArray[Any], side: int, name: str) -> NDArray[np.float32]:
@@ -192,7 +187,7 @@ def _fit_in(X: NDArray[Any], side: int, name: str) -> NDArray[np.float32]:
             f"got {grey.shape[1]} pixels"
         )
     times = side // small
-    images = (grey / grey.max()).reshape(-1, small, small)
+    images = grey.reshape(-1, small, small)
     images = images.repeat(times, axis=1).repeat(times, axis=2)
     before = (side - times * small) // 2
     after = side - times * small - before
@@ -337,10 +332,11 @@ def lipstick_task(
         Side in pixels.
     rate : float, default=0.9
         Of drawn faces: the share whose eye make-up agrees with their lipstick. At 0.5
-        the eyes tell nothing.
+        the eyes tell nothing. Photographs are as they are; at 0.5 their training
+        labels are shuffled, so that nothing in them tells anything.
     often : float, default=0.05
         Of drawn faces: a pixel belongs to a region if the attribute shows there in at
-        least this share of faces, counted in 200 others.
+        least this share of faces, counted in 100 others.
     radius : float, optional
         See the module; pixels stay in [0, 1] if None.
     seed : int
@@ -364,13 +360,7 @@ def lipstick_task(
     (['eyes', 'lips'], (40, 768))
     """
     if source == "celeba":
-        data = load_celeba(
-            "Wearing_Lipstick", n_train=n, n_test=n_test, size=size, balanced=True
-        )
-        train, test = (data.X / 255, data.y), (data.X_test / 255, data.y_test)
-        lips = np.zeros((size, size), dtype=bool)
-        lips[tuple(_scaled(box, size) for box in CELEBA_LIPS)] = True
-        return _region_task(train, test, {"lips": lips}, (data.provenance,), radius)
+        return _photographs(n, n_test, size, rate == 0.5, radius, seed)
     if source != "faces":
         raise ValueError(f"source must be 'faces' or 'celeba', got {source!r}")
     count = check_integer(n, "n") + check_integer(n_test, "n_test")
@@ -382,7 +372,7 @@ def lipstick_task(
         attributes={"lipstick": lipstick, "eye_makeup": makeup},
         seed=seed,
     )
-    some = draw_faces(200, size=size, seed=seed + 1)  # poses as of the training faces
+    some = draw_faces(100, size=size, seed=seed + 1)  # poses as of the training faces
     names = {"eyes": "eye_makeup", "lips": "lipstick"}
     regions = {
         region: some.mask(attribute).mean(0) >= often
@@ -394,20 +384,40 @@ def lipstick_task(
     return _region_task(*parts, regions, (origin,), radius)
 
 
+def _photographs(
+    n: int, n_test: int, size: int, shuffled: bool, radius: float | None, seed: int
+) -> RegionTask:
+    """CelebA, with the training labels shuffled or not."""
+    data = load_celeba(
+        "Wearing_Lipstick", n_train=n, n_test=n_test, size=size, balanced=True
+    )
+    y = np.random.default_rng(seed).permutation(data.y) if shuffled else data.y
+    train, test = (
+        (np.divide(X, 255, dtype=np.float32), np.asarray(labels))
+        for X, labels in ((data.X, y), (data.X_test, data.y_test))
+    )
+    lips = np.zeros((size, size), dtype=bool)
+    lips[tuple(_scaled(box, size) for box in CELEBA_LIPS)] = True
+    return _region_task(train, test, {"lips": lips}, (data.provenance,), radius)
+
+
 def _scaled(box: slice, size: int) -> slice:
     """Rows or columns of a 96 x 96 image at another size."""
     return slice(round(box.start * size / 96), round(box.stop * size / 96))
 
 
-def above_lips(shape: tuple[int, int, int]) -> NDArray[np.bool_]:
-    """Return the coordinates of the rows above the mouth, (d,).
+def rows_above(
+    region: NDArray[np.bool_], shape: tuple[int, int, int]
+) -> NDArray[np.bool_]:
+    """Return the coordinates in the rows above a region, (d,).
 
-    The released script cuts its mask of the eyes off there.
+    The released script cuts its mask of the eyes off a little above the mouth.
 
     Examples
     --------
-    >>> int(above_lips((96, 1, 1)).sum())
-    60
+    >>> rows_above(np.array([False, False, True]), (3, 1, 1))
+    array([ True,  True, False])
     """
-    rows = np.arange(shape[0]) < round(CELEBA_ABOVE_LIPS * shape[0] / 96)
+    first = int(np.argmax(region.reshape(shape).any((1, 2))))
+    rows = np.arange(shape[0]) < first
     return np.broadcast_to(rows[:, None, None], shape).ravel()
