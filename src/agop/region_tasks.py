@@ -393,7 +393,7 @@ def _photographs(
     )
     y = np.random.default_rng(seed).permutation(data.y) if shuffled else data.y
     train, test = (
-        (np.divide(X, 255, dtype=np.float32), np.asarray(labels))
+        (np.asarray(X, np.float32) / 255, np.asarray(labels))
         for X, labels in ((data.X, y), (data.X_test, data.y_test))
     )
     lips = np.zeros((size, size), dtype=bool)
