@@ -66,7 +66,8 @@ class ClaimsTable(SphinxDirective):
     def _line(self, row: dict[str, Any], written: set[str]) -> str:
         where = f"{row['where']}"
         if row["chapter"] in written:
-            where = f"[{_cell(where)}]({row['chapter']})"
+            # Not a plain link: a glossary term may have the name of a chapter.
+            where = f"{{doc}}`{_cell(where)} <{row['chapter']}>`"
         else:
             where = _cell(where)
         claim = f"**{row['id']}** · {where} — {_cell(row['statement'])}"
