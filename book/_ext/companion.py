@@ -6,6 +6,7 @@ Directives
 ``{claims-summary}``  verdicts counted for each paper, and the legend of verdicts
 """
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,14 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
+from agop.book import labels
+from agop.book.address import Address
 from agop.book.chapters import all_chapters
 from agop.book.cli import runs_shown
-from agop.book.layout import SCALES, find_root
+from agop.book.layout import SCALES, find_root, write_atomically
 from agop.book.ledger import NOT_RUN
 from agop.book.scoreboard import largest_verdict, markdown_summary, status
 from agop.book.site import PUBLISHED
-
-PLACEHOLDER = "example.invalid"
 
 
 def _root(app: Sphinx) -> Path:
@@ -98,12 +99,40 @@ def _exclude_sources_of_runs(app: Sphinx, config: Config) -> None:
 def _no_dead_buttons(app: Sphinx, config: Config) -> None:
     """While the repository's address is a placeholder, offer no link to it."""
     options = config.html_theme_options
-    if PLACEHOLDER not in options.get("repository_url", ""):
+    if Address(options.get("repository_url", "")).is_set:
         return
     for name in ("repository", "issues", "edit_page", "source"):
         options[f"use_{name}_button"] = False
     options["launch_buttons"] = {}
     options.pop("repository_url")
+
+
+def _write_labels(app: Sphinx, error: Exception | None) -> None:
+    """Keep what was numbered, for the notebooks that readers download."""
+    if error is None and app.builder.name == "html":
+        text = json.dumps(labels.collect(app.env), indent=1, ensure_ascii=False)
+        write_atomically(Path(app.outdir).parent / labels.FILE, text)
+
+
+def _point_at_notebooks(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Replace the theme's addresses, which are those of the executed notebook."""
+    if not Path(app.srcdir, f"{page}.ipynb").is_file():
+        return
+    chapter = page.split("/")[-1]
+    address = Address(app.config.html_theme_options.get("repository_url", ""))
+    for button in _all_buttons(context.get("header_buttons", [])):
+        if button.get("label") == "download-source-button":
+            button["url"] = context["pathto"](f"notebooks/{chapter}.ipynb", 1)
+            button["tooltip"] = "Download a notebook that runs anywhere"
+        elif "colab.research.google.com" in str(button.get("url")):
+            button["url"] = address.colab(chapter)
+
+
+def _all_buttons(buttons: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the buttons and those inside their groups."""
+    return [b for each in buttons for b in (each, *each.get("buttons", ()))]
 
 
 def _edit_the_source(
@@ -132,6 +161,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("claims-summary", ClaimsSummary)
     app.connect("config-inited", _exclude_sources_of_runs)
     app.connect("config-inited", _no_dead_buttons)
+    app.connect("build-finished", _write_labels)
     app.connect("html-page-context", _edit_the_source, priority=400)
     app.connect("html-page-context", _without_thebe, priority=900)
+    app.connect("html-page-context", _point_at_notebooks, priority=950)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
