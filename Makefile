@@ -18,6 +18,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pip shows its progress to a person, and is silent in a log.
 QUIET := $(shell test -t 2 || echo -q)
 
+# Tests side by side, a file at a time, on as many cores as the memory of a laptop
+# serves.
+SIDE_BY_SIDE := -n logical --maxprocesses=4 --dist=loadfile
+
 # $(call step,name,command): say what runs; on failure, one line with the step's name.
 define step
 @echo "== $(1)"; $(2) || { echo "make: the step '$(1)' failed" >&2; exit 1; }
@@ -37,7 +41,7 @@ site: $(VENV)/ready-to-render
 	$(call step,render the published notebooks,$(AGOP) book render)
 
 test: $(VENV)/ready
-	$(call step,tests,$(BIN)/python -m pytest)
+	$(call step,tests,$(BIN)/python -m pytest $(SIDE_BY_SIDE))
 
 run: $(VENV)/ready
 	$(call step,execute at $(SCALE) scale,$(AGOP) book run --scale $(SCALE) $(CH))
