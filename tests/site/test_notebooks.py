@@ -76,7 +76,7 @@ def test_the_code_is_that_of_the_chapter(notebook, request):
     """Nothing lost on the way, and the other scales' sizes fit the cell."""
     (name,) = [n for n in CHAPTERS if f"[{n}]" in request.node.name]
     reference = nbformat.read(ROOT / "tests/reference" / f"{name}.ipynb", as_version=4)
-    setup, parameters, larger, *rest = code(notebook)
+    _setup, parameters, larger, *rest = code(notebook)
     assert [parameters, *rest] == code(reference)
     for scale in ("laptop", "paper"):
         names = {}

@@ -10,10 +10,10 @@ from agop.book import publish as publishing
 from agop.book.chapters import choose
 from agop.book.check import problems
 from agop.book.layout import SCALES, BookError, find_root
-from agop.book.records import all_runs, read_records
+from agop.book.records import PUBLISHED, runs_shown
 from agop.book.runner import run
 from agop.book.scoreboard import status, summary_line, text_table, write_readme
-from agop.book.site import PUBLISHED, render
+from agop.book.site import render
 
 
 def add_parser(commands: Any) -> None:
@@ -117,14 +117,3 @@ def _render(args: argparse.Namespace) -> int:
     print(f"page    {page}")
     print(f"claims  {summary_line(status(root, runs_shown(root, args.runs)))}")
     return 0
-
-
-def runs_shown(root: Any, runs: str) -> dict[str, dict[str, Any]]:
-    """Return the records behind a rendering: committed, or of the last runs."""
-    if runs == PUBLISHED:
-        return all_runs(root)
-    found: dict[str, dict[str, Any]] = {}
-    for chapter in choose(root, ()):
-        for name, record in read_records(chapter.run_records(runs)).items():
-            found[name] = {runs: record}
-    return found

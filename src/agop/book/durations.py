@@ -1,7 +1,5 @@
 """How long each chapter takes at each scale, read from its runs."""
 
-from pathlib import Path
-
 from agop.book import notebooks
 from agop.book.layout import SCALES, Chapter, results_folder
 from agop.book.records import read_records

@@ -1,6 +1,5 @@
 """What a reader can download from the site beside its pages."""
 
-import shutil
 from pathlib import Path
 
 from agop.book import labels as label_files
@@ -8,7 +7,7 @@ from agop.book import notebooks
 from agop.book.address import Address
 from agop.book.chapters import all_chapters
 from agop.book.flatten import flatten
-from agop.book.layout import SCALES, results_folder
+from agop.book.records import runs_shown, write_record
 
 
 def write_notebooks(root: Path, build: Path, address: Address) -> None:
@@ -19,9 +18,8 @@ def write_notebooks(root: Path, build: Path, address: Address) -> None:
         notebooks.write(nb, build / "html" / "notebooks" / f"{chapter.name}.ipynb")
 
 
-def copy_records(root: Path, html: Path) -> None:
-    """Copy the committed records, to which the scoreboard links."""
-    for scale in SCALES:
-        folder = results_folder(root, scale)
-        if folder.is_dir():
-            shutil.copytree(folder, html / "records" / scale, dirs_exist_ok=True)
+def copy_records(root: Path, runs: str, html: Path) -> None:
+    """Copy the records behind the pages, to which the scoreboard links."""
+    for name, by_scale in runs_shown(root, runs).items():
+        for scale, record in by_scale.items():
+            write_record(html / "records" / scale, {**record, "id": name})

@@ -10,8 +10,8 @@ from agop.book.address import Address, read_address
 from agop.book.chapters import all_chapters
 from agop.book.extras import copy_records, write_notebooks
 from agop.book.layout import BookError
+from agop.book.records import PUBLISHED
 
-PUBLISHED = "published"
 ASIDE = shutil.ignore_patterns("*.ipynb", "params", "drafts", "__pycache__", ".*")
 
 
@@ -83,7 +83,7 @@ def render(
         print(done.stdout, done.stderr, file=sys.stderr)
         raise BookError("rendering failed: see Jupyter Book's messages above")
     write_notebooks(root, build, address)
-    copy_records(root, build / "html")
+    copy_records(root, runs, build / "html")
     return page
 
 
