@@ -8,7 +8,14 @@ from pathlib import Path
 
 from agop.book.address import Address, read_address
 from agop.book.chapters import all_chapters
-from agop.book.extras import copy_records, write_notebooks
+from agop.book.check import problems
+from agop.book.extras import (
+    CARD,
+    copy_records,
+    write_card,
+    write_notebooks,
+    write_sitemap,
+)
 from agop.book.layout import BookError
 from agop.book.records import PUBLISHED
 
@@ -83,8 +90,29 @@ def render(
         print(done.stdout, done.stderr, file=sys.stderr)
         raise BookError("rendering failed: see Jupyter Book's messages above")
     write_notebooks(root, build, address)
-    copy_records(root, runs, build / "html")
+    html = build / "html"
+    copy_records(root, runs, html)
+    write_card(html / "_static" / CARD, "How Networks Learn Features")
+    write_sitemap(html, address)
+    (html / ".nojekyll").touch()  # GitHub Pages would leave out _static
     return page
+
+
+def publish_site(root: Path, build: Path | None = None, repository: str = "") -> Path:
+    """Build everything that goes to a static host, and return its folder.
+
+    Raises
+    ------
+    BookError
+        While the repository's address is a placeholder, and where the committed
+        notebooks are out of step with their sources.
+    """
+    address = Address(repository) if repository else read_address(root)
+    address.required()
+    found = list(problems(root))
+    if found:
+        raise BookError("not published, for it is out of step:\n" + "\n".join(found))
+    return render(root, PUBLISHED, build, repository).parent
 
 
 def _set_address(config: Path, address: Address) -> None:
