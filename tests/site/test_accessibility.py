@@ -1,6 +1,7 @@
 """axe-core on every page, in light and in dark mode."""
 
 import importlib.util
+import itertools
 import os
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def test_headings_do_not_skip_a_level(pages, visit):
         levels = seen.page.eval_on_selector_all(
             "main h1, main h2, main h3, main h4", "all => all.map(h => +h.tagName[1])"
         )
-        steps = [b - a for a, b in zip(levels, levels[1:], strict=False)]
+        steps = [b - a for a, b in itertools.pairwise(levels)]
         assert all(step <= 1 for step in steps), f"{path}: {levels}"
         assert levels.count(1) <= 1, path
         seen.close()

@@ -11,9 +11,10 @@ from agop.book.chapters import choose, pages
 from agop.book.check import problems
 from agop.book.layout import SCALES, BookError, find_root
 from agop.book.printing import write_pdf
+from agop.book.readme import write_readme
 from agop.book.records import PUBLISHED, runs_shown
 from agop.book.runner import run
-from agop.book.scoreboard import status, summary_line, text_table, write_readme
+from agop.book.scoreboard import status, summary_line, text_table
 from agop.book.site import publish_site, render
 
 
