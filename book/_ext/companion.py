@@ -77,6 +77,7 @@ def _without_thebe(
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("claims")
+    app.setup_extension("moving")
     app.setup_extension("sharing")
     app.connect("config-inited", _exclude_sources_of_runs)
     app.connect("config-inited", _no_dead_buttons)

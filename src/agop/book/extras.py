@@ -1,5 +1,6 @@
 """What a reader can download from the site beside its pages."""
 
+import shutil
 import textwrap
 from pathlib import Path
 
@@ -65,3 +66,10 @@ def write_card(path: Path, title: str) -> None:
     figure.text(0.06, 0.2, below, color="#cfe3f1", size=21, va="center")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, facecolor=figure.get_facecolor(), metadata={"Software": None})
+
+
+def drop_unused(html: Path) -> None:
+    """Remove what the theme ships for its own developers: source maps, translations."""
+    for path in html.rglob("_static/**/*.map"):
+        path.unlink()
+    shutil.rmtree(html / "_static" / "locales", ignore_errors=True)

@@ -12,6 +12,7 @@ from agop.book.check import problems
 from agop.book.extras import (
     CARD,
     copy_records,
+    drop_unused,
     write_card,
     write_notebooks,
     write_sitemap,
@@ -89,6 +90,7 @@ def render(
     if done.returncode or not page.is_file():
         print(done.stdout, done.stderr, file=sys.stderr)
         raise BookError("rendering failed: see Jupyter Book's messages above")
+    drop_unused(build / "html")
     write_notebooks(root, build, address)
     html = build / "html"
     copy_records(root, runs, html)
