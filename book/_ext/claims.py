@@ -61,11 +61,13 @@ def place(claim: str, text: str, what: str) -> nodes.reference:
 
 
 def table(
-    titles: Sequence[str], rows: Sequence[Sequence[nodes.Node | Sequence[nodes.Node]]]
+    titles: Sequence[str],
+    rows: Sequence[Sequence[nodes.Node | Sequence[nodes.Node]]],
+    widths: Sequence[int] = (),
 ) -> nodes.table:
-    """Return a table; a cell is a node or several."""
+    """Return a table; a cell is a node or several, widths are shares."""
     group = nodes.tgroup(cols=len(titles))
-    group += [nodes.colspec(colwidth=1) for _ in titles]
+    group += [nodes.colspec(colwidth=w) for w in widths or [1] * len(titles)]
     head = nodes.row()
     head += [nodes.entry("", paragraph(title)) for title in titles]
     body = nodes.tbody()
@@ -75,7 +77,8 @@ def table(
             line += nodes.entry("", *([cell] if isinstance(cell, nodes.Node) else cell))
         body += line
     group += [nodes.thead("", head), body]
-    return nodes.table("", group)
+    classes = ["colwidths-given"] if widths else []
+    return nodes.table("", group, classes=classes)
 
 
 # --- Directives -----------------------------------------------------------------------
@@ -115,7 +118,8 @@ class ClaimsTable(OfPapers):
             )
             for row in self.chosen()
         ]
-        made = table(["claim", "verdict", "reported", "here, and its control"], rows)
+        titles = ["claim", "verdict", "reported", "here, and its control"]
+        made = table(titles, rows, (28, 17, 19, 36))
         made["classes"] += ["claims-table"]
         return [made]
 
