@@ -1,6 +1,7 @@
 # make book   set up, execute every chapter at ci scale, render exactly those runs
 # make test   every test, with the notebooks' outputs compared
-# Other goals: help, site, run, golden, publish, lint, lock, clean.
+# Other goals: help, site, pdf, publish-site, run, golden, publish, check, status,
+# colab-test, lint, lock, clean.
 
 SHELL  := /bin/bash
 PYTHON ?= python3
@@ -27,11 +28,12 @@ define step
 @echo "== $(1)"; $(2) || { echo "make: the step '$(1)' failed" >&2; exit 1; }
 endef
 
-.PHONY: book test site run golden publish check status lint lock clean help
+.PHONY: book test site pdf publish-site run golden publish check status colab-test \
+	lint lock clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -3
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -4
 
 book: $(VENV)/ready
 	$(call step,execute the chapters at ci scale,$(AGOP) book run --scale ci)
@@ -39,6 +41,17 @@ book: $(VENV)/ready
 
 site: $(VENV)/ready-to-render
 	$(call step,render the published notebooks,$(AGOP) book render)
+
+pdf: site
+	$(call step,print the book,$(AGOP) book pdf)
+
+# Everything that goes to the static host; refuses while the address is a placeholder.
+publish-site: $(VENV)/ready-to-render
+	$(call step,build the site for its host,$(AGOP) book site)
+
+# Every chapter's downloadable notebook, run from an empty folder as on Colab.
+colab-test: $(VENV)/ready
+	$(call step,notebooks as on Colab,$(BIN)/python -m pytest -m colab tests/site/test_notebooks.py $(if $(CH),-k "$(CH)"))
 
 test: $(VENV)/ready
 	$(call step,tests,$(BIN)/python -m pytest $(SIDE_BY_SIDE))
@@ -63,6 +76,7 @@ lint: $(VENV)/ready
 	$(call step,ruff format,$(BIN)/ruff format --check .)
 	$(call step,types,$(BIN)/mypy)
 	$(call step,the book in step,$(AGOP) book check)
+	$(call step,workflow files,$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml)
 
 # Set-up, once: done again only when a requirement changes. Rendering needs neither
 # torch nor the test tools, so it has a smaller set-up of its own.
