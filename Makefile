@@ -1,6 +1,7 @@
 # make book   set up, execute every chapter at ci scale, render exactly those runs
 # make test   every test, with the notebooks' outputs compared
-# Other goals: help, site, run, golden, publish, lint, lock, clean.
+# Other goals: help, site, pdf, publish-site, run, golden, publish, check, status,
+# colab-test, lint, lock, clean.
 
 SHELL  := /bin/bash
 PYTHON ?= python3
@@ -18,16 +19,21 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pip shows its progress to a person, and is silent in a log.
 QUIET := $(shell test -t 2 || echo -q)
 
+# Tests side by side, a file at a time, on as many cores as the memory of a laptop
+# serves.
+SIDE_BY_SIDE := -n logical --maxprocesses=4 --dist=loadfile
+
 # $(call step,name,command): say what runs; on failure, one line with the step's name.
 define step
 @echo "== $(1)"; $(2) || { echo "make: the step '$(1)' failed" >&2; exit 1; }
 endef
 
-.PHONY: book test site run golden publish check status lint lock clean help
+.PHONY: book test site pdf publish-site run golden publish check status colab-test \
+	lint lock clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -3
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -4
 
 book: $(VENV)/ready
 	$(call step,execute the chapters at ci scale,$(AGOP) book run --scale ci)
@@ -36,8 +42,19 @@ book: $(VENV)/ready
 site: $(VENV)/ready-to-render
 	$(call step,render the published notebooks,$(AGOP) book render)
 
+pdf: site
+	$(call step,print the book,$(AGOP) book pdf)
+
+# Everything that goes to the static host; refuses while the address is a placeholder.
+publish-site: $(VENV)/ready-to-render
+	$(call step,build the site for its host,$(AGOP) book site)
+
+# Every chapter's downloadable notebook, run from an empty folder as on Colab.
+colab-test: $(VENV)/ready
+	$(call step,notebooks as on Colab,$(BIN)/python -m pytest -m colab tests/site/test_notebooks.py $(if $(CH),-k "$(CH)"))
+
 test: $(VENV)/ready
-	$(call step,tests,$(BIN)/python -m pytest)
+	$(call step,tests,$(BIN)/python -m pytest $(SIDE_BY_SIDE))
 
 run: $(VENV)/ready
 	$(call step,execute at $(SCALE) scale,$(AGOP) book run --scale $(SCALE) $(CH))
@@ -59,6 +76,7 @@ lint: $(VENV)/ready
 	$(call step,ruff format,$(BIN)/ruff format --check .)
 	$(call step,types,$(BIN)/mypy)
 	$(call step,the book in step,$(AGOP) book check)
+	$(call step,workflow files,$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml)
 
 # Set-up, once: done again only when a requirement changes. Rendering needs neither
 # torch nor the test tools, so it has a smaller set-up of its own.

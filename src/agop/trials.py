@@ -88,7 +88,7 @@ def ansatz_trial(
     except FloatingPointError:
         return {**sizes, "diverged": True}
     X = some_rows(task.X, points, seed)
-    layers = layer_features(fitted.net, fitted.initial, X)
+    layers = _features(fitted, fitted.net.weights, X)
     result = {
         **sizes,
         "diverged": False,
@@ -214,14 +214,25 @@ def _moment(
     fitted: Fitted, fraction: float, X: Tensor, choice: Choice, seed: int
 ) -> dict[str, list[float]]:
     """Return the similarities of every layer at one moment of the training."""
-    net = with_weights(fitted.net, fitted.at(fraction))
-    layers, units = layer_features(net, fitted.initial, X), net.widths[1]
+    layers, units = _features(fitted, fitted.at(fraction), X), fitted.net.widths[1]
     table = _by_choice(layers, units, [choice], seed, rotate=False)
     return {
         "found": table["found"][0],
         "independent": table["independent"][0],
         "initial": _against_start(layers, units, seed)["initial"],
     }
+
+
+def _features(
+    fitted: Fitted, weights: Sequence[Tensor], X: Tensor
+) -> list[LayerFeatures]:
+    """Return the feature matrices of the network with these weights, in float64.
+
+    Whatever it was trained in: the sixth root of a matrix of low rank would turn
+    float32's spurious eigenvalues of 1e-7 into 0.07.
+    """
+    net = with_weights(fitted.net, [W.detach().double() for W in weights])
+    return layer_features(net, [W.double() for W in fitted.initial], X)
 
 
 def _on_cpu(layer: LayerFeatures) -> LayerFeatures:

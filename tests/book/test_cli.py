@@ -26,7 +26,7 @@ def test_check_lists_what_is_missing(tiny_book, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("book/one.ipynb is missing; run `agop book publish")
     assert lines[1].startswith("tests/reference/one.ipynb is missing; run `agop book g")
-    assert "README.md: the claims summary is stale" in lines[2]
+    assert "README.md: a generated part is stale" in lines[2]
 
 
 def test_status_as_json(tiny_book, capsys):

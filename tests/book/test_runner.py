@@ -13,9 +13,10 @@ from agop.book import notebooks
 from agop.book.check import problems
 from agop.book.layout import BookError, Chapter, write_atomically
 from agop.book.publish import make_reference, publish, refresh_prose
+from agop.book.readme import write_readme
 from agop.book.records import read_records
 from agop.book.runner import default_jobs, run
-from agop.book.scoreboard import status, write_readme
+from agop.book.scoreboard import status
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import http.server
 import os
 import shutil
 import threading
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,6 +16,7 @@ BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
     None,
 )
+DESKTOP = (1280, 900)
 FLAGS = [
     "--disable-gpu",
     "--disable-quic",
@@ -60,3 +62,67 @@ def browser():
         )
         yield chromium
         chromium.close()
+
+
+class Visit:
+    """One page opened in one window, with everything that went wrong on the way."""
+
+    def __init__(self, browser, address, path, size, dark=False):
+        self.host = urlsplit(address).netloc
+        self.troubles, self.external = [], []
+        scheme = "dark" if dark else "light"
+        width, height = size
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
+        self.page = self.context.new_page()
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("response", self._response)
+        self.page.route("**/*", self._route)
+        self.page.goto(f"{address}/{path}", wait_until="networkidle")
+        self.page.wait_for_function(
+            "window.MathJax === undefined || MathJax.startup.promise"
+        )
+
+    def _console(self, message):
+        if message.type in ("error", "warning"):
+            self.troubles.append(f"{message.type}: {message.text}")
+
+    def _response(self, response):
+        if response.status >= 400:
+            self.troubles.append(f"{response.status}: {response.url}")
+
+    def _route(self, route):
+        if urlsplit(route.request.url).netloc in (self.host, ""):
+            route.continue_()
+        else:
+            self.external.append(route.request.url)
+            route.abort()
+
+    def close(self):
+        self.context.close()
+
+
+def pages_of(html):
+    names = [path.relative_to(html).as_posix() for path in html.rglob("*.html")]
+    # index.html only forwards to the first page.
+    return sorted(n for n in names if not n.startswith("_static") and n != "index.html")
+
+
+@pytest.fixture(scope="session")
+def pages(html):
+    return pages_of(html)
+
+
+@pytest.fixture
+def visit(browser, address):
+    opened = []
+
+    def open_page(path, size=DESKTOP, dark=False):
+        opened.append(Visit(browser, address, path, size, dark))
+        return opened[-1]
+
+    yield open_page
+    for each in opened:
+        each.close()

@@ -38,6 +38,12 @@ def all_chapters(root: Path) -> list[Chapter]:
     ]
 
 
+def pages(root: Path) -> list[str]:
+    """Return the stems of all pages, the first one included, in their order."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    return [Path(name).stem for name in (toc["root"], *_files(toc))]
+
+
 def choose(root: Path, names: Iterable[str]) -> list[Chapter]:
     """Return the named chapters, or all of them when no name is given.
 

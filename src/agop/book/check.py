@@ -9,8 +9,8 @@ from agop.book.chapters import all_chapters
 from agop.book.layout import SCALES, BookError, Chapter
 from agop.book.ledger import REPRODUCED, load_ledger
 from agop.book.publish import _remedy
+from agop.book.readme import readme_in_step
 from agop.book.records import all_runs
-from agop.book.scoreboard import readme_in_step
 
 _CLAIM = re.compile(r"""\.claim\(\s*["']([A-Z]\d+)["']""")
 
@@ -30,7 +30,7 @@ def problems(root: Path) -> Iterator[str]:
     yield from _strays(root, chapters)
     yield from _records(root)
     if not readme_in_step(root):
-        yield "README.md: the claims summary is stale; run `agop book status --write`"
+        yield "README.md: a generated part is stale; run `agop book status --write`"
 
 
 def _out_of_step(chapter: Chapter, path: Path) -> Iterator[str]:

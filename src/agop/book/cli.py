@@ -1,4 +1,4 @@
-"""``agop book run|publish|golden|refresh|check|status|render``."""
+"""``agop book run|publish|golden|refresh|check|status|render|pdf|site``."""
 
 import argparse
 import json
@@ -7,13 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from agop.book import publish as publishing
-from agop.book.chapters import choose
+from agop.book.chapters import choose, pages
 from agop.book.check import problems
 from agop.book.layout import SCALES, BookError, find_root
-from agop.book.records import all_runs, read_records
+from agop.book.printing import write_pdf
+from agop.book.readme import write_readme
+from agop.book.records import PUBLISHED, runs_shown
 from agop.book.runner import run
-from agop.book.scoreboard import status, summary_line, text_table, write_readme
-from agop.book.site import PUBLISHED, render
+from agop.book.scoreboard import status, summary_line, text_table
+from agop.book.site import publish_site, render
 
 
 def add_parser(commands: Any) -> None:
@@ -48,6 +50,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--write", action="store_true", help="update the README")
     parser = verb("render", _render, "render the site into _build/html")
     parser.add_argument("--runs", choices=(PUBLISHED, *SCALES), default=PUBLISHED)
+    verb("pdf", _pdf, "print the rendered site as one PDF")
+    verb("site", _site, "build all that goes to a static host")
 
 
 def _guarded(action: Callable[[argparse.Namespace], int], args: Any) -> int:
@@ -111,20 +115,23 @@ def _status(args: argparse.Namespace) -> int:
     return 0
 
 
+def _pdf(args: argparse.Namespace) -> int:
+    root = find_root()
+    html = root / "_build" / "html"
+    if not (html / "index.html").is_file():
+        raise BookError("_build/html is missing: run `agop book render` first")
+    print(write_pdf(html, pages(root)))
+    return 0
+
+
+def _site(args: argparse.Namespace) -> int:
+    print(publish_site(find_root()))
+    return 0
+
+
 def _render(args: argparse.Namespace) -> int:
     root = find_root()
     page = render(root, args.runs)
     print(f"page    {page}")
     print(f"claims  {summary_line(status(root, runs_shown(root, args.runs)))}")
     return 0
-
-
-def runs_shown(root: Any, runs: str) -> dict[str, dict[str, Any]]:
-    """Return the records behind a rendering: committed, or of the last runs."""
-    if runs == PUBLISHED:
-        return all_runs(root)
-    found: dict[str, dict[str, Any]] = {}
-    for chapter in choose(root, ()):
-        for name, record in read_records(chapter.run_records(runs)).items():
-            found[name] = {runs: record}
-    return found

@@ -52,9 +52,7 @@ class Page:
         self._started = time.monotonic()
         folder = os.environ.get("AGOP_RECORDS")
         self._records = Path(folder) if folder else None
-        if self._records:
-            text = json.dumps({"device": device(), "versions": versions()})
-            write_atomically(self._records / PAGE_REPORT, text)
+        self._report()
 
     def claim(
         self,
@@ -170,6 +168,13 @@ class Page:
         lines += textwrap.wrap(f"versions  {named}", WIDTH, subsequent_indent=" " * 10)
         lines.append(f"run time  {time.monotonic() - self._started:.0f} s")
         print("\n".join(lines))
+        self._report()
+
+    def _report(self) -> None:
+        """Leave what only this process knows to whoever runs the chapter."""
+        if self._records:
+            about = {"device": device(), "memory": memory(), "versions": versions()}
+            write_atomically(self._records / PAGE_REPORT, json.dumps(about))
 
     def _entry(self, id: str) -> Claim:
         ledger = load_ledger(self._root)
@@ -188,6 +193,7 @@ class Page:
             "seed": self.seed,
             "data": sources,
             "device": device(),
+            "memory": memory(),
             "threads": int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
             "versions": versions(),
             "commit": os.environ.get("AGOP_COMMIT", "unknown"),
@@ -278,6 +284,26 @@ def device() -> str:
     if torch is not None and torch.cuda.is_available():
         return str(torch.cuda.get_device_name())
     return f"CPU ({platform.machine()}, {os.cpu_count()} cores)"
+
+
+def memory() -> dict[str, float]:
+    """Return the most memory that this process has held so far, in MiB.
+
+    Of a GPU, what torch's tensors took; left out where nothing can be told.
+    """
+    found: dict[str, float] = {}
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        pass
+    else:
+        unit = 2**20 if sys.platform == "darwin" else 2**10
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found["cpu_mib"] = round(peak / unit)
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        found["gpu_mib"] = round(torch.cuda.max_memory_allocated() / 2**20)
+    return found
 
 
 def versions() -> dict[str, str]:

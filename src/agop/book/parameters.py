@@ -91,15 +91,15 @@ def write_values(source: str, values: dict[str, Any], chapter: Chapter) -> str:
         assert node.end_col_offset is not None
         first = starts[node.lineno - 1] + node.col_offset
         last = starts[node.end_lineno - 1] + node.end_col_offset
-        text = text[:first] + _literal(values[name]).encode() + text[last:]
+        text = text[:first] + literal(values[name]).encode() + text[last:]
     return text.decode()
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
     """Return ``value`` as Python source in the book's style (double quotes)."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, list):
-        inner = ", ".join(_literal(item) for item in value)
+        inner = ", ".join(literal(item) for item in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     return repr(value)

@@ -5,7 +5,7 @@ from agop.book.layout import BookError, Chapter
 from agop.book.records import commit_records
 
 # What a reference leaves out, for it would change with every run and machine.
-VOLATILE = ("seconds", "date", "commit", "device", "versions")
+VOLATILE = ("seconds", "date", "commit", "device", "memory", "versions")
 
 
 def publish(chapter: Chapter, scale: str) -> None:

@@ -4,11 +4,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+from agop.book.chapters import all_chapters
 from agop.book.layout import SCALES, Chapter, results_folder, write_atomically
 
 PAGE_REPORT = "page.json"
+PUBLISHED = "published"  # the committed runs, of whatever scale
 # What differs between two runs that measured the same.
-CIRCUMSTANCES = ("seconds", "date", "commit", "versions", "device", "threads")
+CIRCUMSTANCES = (
+    "seconds",
+    "date",
+    "commit",
+    "versions",
+    "device",
+    "memory",
+    "threads",
+)
 
 Record = dict[str, Any]
 
@@ -72,3 +82,20 @@ def all_runs(root: Path) -> dict[str, dict[str, Record]]:
         for name, record in read_records(results_folder(root, scale)).items():
             runs.setdefault(name, {})[scale] = record
     return runs
+
+
+def runs_shown(root: Path, runs: str) -> dict[str, dict[str, Record]]:
+    """Return the records behind a rendering: committed, or of the last runs.
+
+    Parameters
+    ----------
+    runs : str
+        ``"published"``, or the scale of the runs that are rendered.
+    """
+    if runs == PUBLISHED:
+        return all_runs(root)
+    found: dict[str, dict[str, Record]] = {}
+    for chapter in all_chapters(root):
+        for name, record in read_records(chapter.run_records(runs)).items():
+            found[name] = {runs: record}
+    return found

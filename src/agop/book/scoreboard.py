@@ -1,15 +1,13 @@
-"""The state of every claim, as data, as a table, and as the README's summary."""
+"""The state of every claim, as data and as tables."""
 
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from agop.book.layout import SCALES, write_atomically
+from agop.book.layout import SCALES
 from agop.book.ledger import NOT_RUN, VERDICTS, load_ledger
 from agop.book.records import Record, all_runs
 
-START, END = "<!-- claims summary: generated -->", "<!-- end of claims summary -->"
 Runs = dict[str, dict[str, Record]]
 
 
@@ -89,22 +87,3 @@ def markdown_summary(root: Path, rows: list[dict[str, Any]] | None = None) -> st
         cells = " | ".join(str(counts[name]) for name in used)
         lines.append(f"| {paper} | {len(mine)} | {cells} |")
     return "\n".join(lines)
-
-
-def _readme_with_summary(root: Path) -> tuple[str, str]:
-    """Return the README as it is and as it should be."""
-    text = (root / "README.md").read_text(encoding="utf-8")
-    block = f"{START}\n{markdown_summary(root)}\n{END}"
-    pattern = re.escape(START) + ".*?" + re.escape(END)
-    return text, re.sub(pattern, lambda match: block, text, flags=re.DOTALL)
-
-
-def readme_in_step(root: Path) -> bool:
-    """Tell whether the README's summary is what the records say."""
-    found, expected = _readme_with_summary(root)
-    return found == expected and START in found
-
-
-def write_readme(root: Path) -> None:
-    """Bring the README's summary up to date."""
-    write_atomically(root / "README.md", _readme_with_summary(root)[1])

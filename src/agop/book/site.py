@@ -6,10 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+from agop.book.address import Address, read_address
 from agop.book.chapters import all_chapters
+from agop.book.check import problems
+from agop.book.extras import (
+    CARD,
+    copy_records,
+    drop_unused,
+    write_card,
+    write_notebooks,
+    write_sitemap,
+)
 from agop.book.layout import BookError
+from agop.book.records import PUBLISHED
 
-PUBLISHED = "published"
 ASIDE = shutil.ignore_patterns("*.ipynb", "params", "drafts", "__pycache__", ".*")
 
 
@@ -40,7 +50,12 @@ def stage(root: Path, runs: str, folder: Path) -> None:
         (folder / "book" / chapter.source.name).unlink()
 
 
-def render(root: Path, runs: str = PUBLISHED, build: Path | None = None) -> Path:
+def render(
+    root: Path,
+    runs: str = PUBLISHED,
+    build: Path | None = None,
+    repository: str = "",
+) -> Path:
     """Render the site into ``<build>/html`` and return its first page.
 
     Always from a clean tree: a second, warm build does not repeat the warnings that
@@ -50,6 +65,8 @@ def render(root: Path, runs: str = PUBLISHED, build: Path | None = None) -> Path
     ----------
     build : Path, optional
         A folder called ``_build``; the book's own by default.
+    repository : str, optional
+        An address in place of the one in ``_config.yml``, to try it out.
 
     Raises
     ------
@@ -60,6 +77,8 @@ def render(root: Path, runs: str = PUBLISHED, build: Path | None = None) -> Path
     for name in ("html", ".doctrees", "jupyter_execute"):
         shutil.rmtree(build / name, ignore_errors=True)
     stage(root, runs, build / "stage")
+    address = Address(repository) if repository else read_address(root)
+    _set_address(build / "stage" / "_config.yml", address)
     book = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", book, "build", str(build / "stage")]
     command += ["--path-output", str(build.parent), "-W", "-n", "--keep-going"]
@@ -71,4 +90,35 @@ def render(root: Path, runs: str = PUBLISHED, build: Path | None = None) -> Path
     if done.returncode or not page.is_file():
         print(done.stdout, done.stderr, file=sys.stderr)
         raise BookError("rendering failed: see Jupyter Book's messages above")
+    drop_unused(build / "html")
+    write_notebooks(root, build, address)
+    html = build / "html"
+    copy_records(root, runs, html)
+    write_card(html / "_static" / CARD, "How Networks Learn Features")
+    write_sitemap(html, address)
+    (html / ".nojekyll").touch()  # GitHub Pages would leave out _static
     return page
+
+
+def publish_site(root: Path, build: Path | None = None, repository: str = "") -> Path:
+    """Build everything that goes to a static host, and return its folder.
+
+    Raises
+    ------
+    BookError
+        While the repository's address is a placeholder, and where the committed
+        notebooks are out of step with their sources.
+    """
+    address = Address(repository) if repository else read_address(root)
+    address.required()
+    found = list(problems(root))
+    if found:
+        raise BookError("not published, for it is out of step:\n" + "\n".join(found))
+    return render(root, PUBLISHED, build, repository).parent
+
+
+def _set_address(config: Path, address: Address) -> None:
+    """Write the repository's address into a staged configuration."""
+    text = config.read_text(encoding="utf-8")
+    old = read_address(config.parent).repository
+    config.write_text(text.replace(old, address.repository), encoding="utf-8")

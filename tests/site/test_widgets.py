@@ -1,0 +1,66 @@
+"""Widgets in a browser: they move, by keyboard too, and without scripts they show."""
+
+import re
+
+import pytest
+
+from agop.book import widgets
+
+FRAMES = [
+    {"at": 10 * i, "train": 1.0, "test": 0.5 + 0.1 * i, "matrix": [[1, 0], [0, i]]}
+    for i in range(5)
+]
+DATA = {"title": "Time", "unit": "step", "caption": "A test.", "frames": FRAMES}
+
+
+@pytest.fixture
+def deep(visit):
+    return visit("book/see-it-move.html").page
+
+
+def test_decay_brings_balance_and_the_numbers_are_pythons(deep):
+    told = deep.locator("figure.widget .widget-result")
+    for decay, steps in ((0.1, 0), (0.0, -5), (0.3, 15)):
+        slider = deep.get_by_role("slider", name="Weight decay")
+        slider.focus()
+        for _ in range(abs(steps)):
+            deep.keyboard.press("ArrowLeft" if steps < 0 else "ArrowRight")
+        _, cosines, imbalances = widgets.deep_linear_path(3, decay)
+        numbers = re.findall(r"\d\.\d{4}", told.text_content())
+        expected = [cosines[0], cosines[-1], imbalances[-1]]
+        assert [float(n) for n in numbers] == pytest.approx(expected, abs=1e-4)
+
+
+def test_depth_moves_the_curve(deep):
+    line = deep.locator("figure.widget polyline").first
+    before = line.get_attribute("points")
+    deep.get_by_role("slider", name="Layers").focus()
+    deep.keyboard.press("End")
+    assert line.get_attribute("points") != before
+
+
+def test_training_is_scrubbed_by_keyboard(browser, root):
+    page = browser.new_page()
+    script = (root / "book" / "_assets" / "widgets.js").read_text(encoding="utf-8")
+    page.set_content(f"<main>{widgets.scrub(DATA)}</main><script>{script}</script>")
+    page.get_by_role("slider").focus()
+    for at, test in ((0, 50), (10, 60), (20, 70)):
+        told = page.locator(".widget-result").text_content()
+        assert told == f"step {at}: training 100.0 %, test {test}.0 %"
+        page.keyboard.press("ArrowRight")
+    assert page.get_by_role("slider").get_attribute("aria-valuetext") == "step 30"
+    fills = page.locator("svg.widget-matrix rect").evaluate_all(
+        "all => all.map(r => r.getAttribute('fill'))"
+    )
+    assert fills[1] == fills[2] == "rgb(247,247,247)"
+    assert fills[0] != fills[3]
+    page.close()
+
+
+def test_without_scripts_there_is_a_picture(browser, address):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{address}/book/see-it-move.html")
+    assert page.locator("figure.widget svg.drawing[role=img]").is_visible()
+    assert page.locator("input[type=range]").count() == 0
+    context.close()
