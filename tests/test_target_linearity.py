@@ -3,7 +3,14 @@ import pytest
 import torch
 from sklearn.linear_model import LinearRegression
 
-from agop.target_linearity import target_linearity
+from agop.target_linearity import (
+    layer_target_linearity,
+    null_level,
+    principal_components,
+    released_target_linearity,
+    target_linearity,
+    target_linearity_gap,
+)
 
 
 def sample(n=200, k=7, C=3, seed=0):
@@ -68,3 +75,97 @@ def test_bad_input_is_named():
         target_linearity(torch.eye(5), torch.ones(5, 2))
     with pytest.raises(ValueError, match="shape"):
         target_linearity(torch.ones(5), torch.ones(5))
+
+
+def test_null_level_is_the_mean_over_permutations():
+    H, Y = sample(n=40, k=9)
+    rng = np.random.default_rng(0)
+    values = [target_linearity(H, rng.permutation(Y)) for _ in range(400)]
+    # standard error of the mean over 400 permutations is .003
+    assert np.mean(values) == pytest.approx(null_level(H), abs=0.01)
+    assert null_level(H) == pytest.approx(9 / 39)
+    adjusted = [
+        target_linearity(H, rng.permutation(Y), adjusted=True) for _ in range(400)
+    ]
+    assert np.mean(adjusted) == pytest.approx(0, abs=0.015)
+
+
+def test_null_level_counts_independent_directions():
+    H, _ = sample(n=30, k=4)
+    doubled = np.hstack([H, H @ np.ones((4, 2)), np.ones((30, 1))])
+    assert null_level(doubled) == pytest.approx(4 / 29)
+    assert null_level(np.ones((5, 2))) == 0
+    assert null_level(np.random.default_rng(0).standard_normal((5, 9))) == 1
+
+
+def test_adjusting_is_one_minus_a_ratio_of_variances():
+    H, Y = sample(n=50, k=7)
+    plain, adjusted = target_linearity(H, Y), target_linearity(H, Y, adjusted=True)
+    assert adjusted == pytest.approx(1 - (1 - plain) * 49 / 42)
+    assert target_linearity(H, H, adjusted=True) == pytest.approx(1)
+    with pytest.raises(ValueError, match="any targets"):
+        target_linearity(np.eye(4), [1.0, 2.0, 0.0, 0.0], adjusted=True)
+
+
+def released_by_steps(H, Y):
+    """Second implementation: the normal equations, without an intercept."""
+    Y = Y - Y.mean(0)
+    residual = Y - H @ np.linalg.solve(H.T @ H, H.T @ Y)
+    return 1 - (residual**2).sum() / ((Y - Y.mean(1, keepdims=True)) ** 2).sum()
+
+
+def test_released_variant():
+    H, Y = sample()
+    assert released_target_linearity(H, Y) == pytest.approx(released_by_steps(H, Y))
+    # One-hot rows have mean 0 once centred, so only the intercept is missing.
+    y = np.random.default_rng(1).integers(0, 3, len(H))
+    centred = H - H.mean(0)
+    assert released_target_linearity(centred, np.eye(3)[y]) == pytest.approx(
+        target_linearity(H, np.eye(3)[y])
+    )
+    assert released_target_linearity(H, np.eye(3)[y]) < target_linearity(
+        H, np.eye(3)[y]
+    )
+
+
+def test_released_variant_falls_below_zero_on_targets_of_common_brightness():
+    """Pitfall P12: the row means, which the denominator drops, are all there is."""
+    rng = np.random.default_rng(0)
+    H = rng.standard_normal((500, 4))
+    images = rng.standard_normal((500, 1)) + 0.1 * rng.standard_normal((500, 20))
+    assert 0 < target_linearity(H, images) < 0.05
+    assert released_target_linearity(H, images) < -30
+    with pytest.raises(ValueError, match="constant rows"):
+        released_target_linearity(H, np.repeat(images[:, :1], 3, axis=1))
+
+
+def test_principal_components_keep_the_largest_variance():
+    H, _ = sample(n=60, k=6)
+    Z = principal_components(H, 3)
+    values = np.linalg.eigvalsh(np.cov(H.T, bias=True))[::-1]
+    np.testing.assert_allclose(Z.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(Z.T @ Z / 60, np.diag(values[:3]), atol=1e-10)
+    # All of them span what the features do.
+    Y = sample(n=60, k=6, seed=3)[1]
+    assert target_linearity(principal_components(H, 6), Y) == pytest.approx(
+        target_linearity(H, Y)
+    )
+    with pytest.raises(ValueError, match="at most 6"):
+        principal_components(H, 7)
+
+
+def test_gap_of_the_last_layer():
+    H, Y = sample()
+    layers = [H[:, :2], H, H[:, :5]]
+    values = layer_target_linearity(layers, Y)
+    assert values.tolist() == [target_linearity(h, Y) for h in layers]
+    assert target_linearity_gap(layers, Y) == values[2] - values[1] < 0
+    with pytest.raises(ValueError, match="at least two"):
+        target_linearity_gap([H], Y)
+
+
+def test_constant_targets_are_refused_whatever_the_rounding():
+    with pytest.raises(ValueError, match="constant"):
+        target_linearity(torch.eye(7), torch.full((7, 1), 0.1))
+    with pytest.raises(ValueError, match="two samples"):
+        null_level(torch.ones(1, 3))

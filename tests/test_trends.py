@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, spearmanr
 
-from agop.trends import trend
+from agop.trends import rank_correlation, trend
 
 
 def test_rho_is_spearmans():
@@ -51,3 +51,40 @@ def test_no_data_set_has_a_trend():
 def test_bad_values(bad):
     with pytest.raises(ValueError, match="finite"):
         trend(bad)
+
+
+def test_rank_correlation_is_spearmans():
+    rng = np.random.default_rng(0)
+    x, groups = rng.integers(0, 9, 60), np.repeat(np.arange(6), 10)
+    y = x + 3 * rng.standard_normal(60)
+    found = rank_correlation(x, y, groups)
+    assert found.rho == pytest.approx(spearmanr(x, y).statistic)
+    assert found.low < found.rho < found.high
+    assert found == rank_correlation(x, y, groups)
+    assert np.isnan(rank_correlation(x, np.ones(60), groups, draws=5).rho)
+
+
+def test_interval_is_between_runs_not_between_points():
+    """Points that agree within two opposite runs say nothing about the sign."""
+    x = np.tile(np.arange(50.0), 2)
+    y = np.concatenate([np.arange(50.0), -np.arange(50.0)])
+    found = rank_correlation(x, y, np.repeat([0, 1], 50))
+    assert found.low == pytest.approx(-1)
+    assert found.high == pytest.approx(1)
+
+
+def test_interval_covers_independence():
+    inside = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x, y = rng.standard_normal((2, 100))
+        found = rank_correlation(x, y, np.arange(100), draws=200)
+        inside += found.low <= 0 <= found.high
+    assert inside >= 34  # 38 expected; below 34 with probability .02
+
+
+def test_rank_correlation_names_bad_input():
+    with pytest.raises(ValueError, match="one length"):
+        rank_correlation([1, 2], [1, 2], [0])
+    with pytest.raises(ValueError, match="two runs"):
+        rank_correlation([1, 2], [1, 2], [0, 0])
