@@ -181,7 +181,10 @@ class ClaimsSummary(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         app = self.env.app
         text = markdown_summary(book_root(app), claim_rows(app))
-        return self.parse_text_to_nodes(text)
+        made = self.parse_text_to_nodes(text)
+        for node in made:
+            node["classes"] += ["claims-summary"]
+        return made
 
 
 class ClaimsChart(SphinxDirective):

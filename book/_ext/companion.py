@@ -63,6 +63,15 @@ def _edit_the_source(
         context["page_source_suffix"] = ".md"
 
 
+def _mend_body(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Fetch pictures when they come into view; name the items of a list as such."""
+    body = context.get("body", "")
+    body = body.replace("<img ", '<img loading="lazy" ')
+    context["body"] = body.replace('role="doc-biblioentry"', 'role="listitem"')
+
+
 def _without_thebe(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
@@ -84,5 +93,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("build-finished", _write_labels)
     app.connect("html-page-context", _edit_the_source, priority=400)
     app.connect("html-page-context", _without_thebe, priority=900)
+    app.connect("html-page-context", _mend_body)
     app.connect("html-page-context", _point_at_notebooks, priority=950)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

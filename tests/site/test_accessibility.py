@@ -42,7 +42,7 @@ def test_headings_do_not_skip_a_level(pages, visit):
     for path in pages:
         seen = visit(path)
         levels = seen.page.eval_on_selector_all(
-            "main h1, main h2, main h3, main h4", "all => all.map(h => +h.tagName[1])"
+            "article :is(h1, h2, h3, h4)", "all => all.map(h => +h.tagName[1])"
         )
         steps = [b - a for a, b in itertools.pairwise(levels)]
         assert all(step <= 1 for step in steps), f"{path}: {levels}"

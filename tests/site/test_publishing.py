@@ -54,7 +54,9 @@ def test_a_placeholder_is_not_published(root, tmp_path):
 
 def test_buttons_lead_to_the_notebooks_and_the_source(public):
     for page in sorted((public / "notebooks").glob("*.ipynb")):
-        soup = BeautifulSoup((public / "book" / f"{page.stem}.html").read_text())
+        soup = BeautifulSoup(
+            (public / "book" / f"{page.stem}.html").read_text(), "html.parser"
+        )
         links = [
             str(a["href"])
             for a in soup.select(
@@ -76,7 +78,9 @@ def test_search_engines_and_previews_find_their_way(public):
         path.relative_to(public).as_posix() for path in public.glob("book/*.html")
     }
     for url in listed:
-        soup = BeautifulSoup((public / url.removeprefix(site)).read_text())
+        soup = BeautifulSoup(
+            (public / url.removeprefix(site)).read_text(), "html.parser"
+        )
         meta = {
             m.get("property") or m.get("name"): m.get("content")
             for m in soup.find_all("meta")

@@ -60,9 +60,14 @@ def _article(soup: BeautifulSoup, name: str, pages: set[str]) -> Tag:
     """Return a page's text with its names and links made unique in the book."""
     article = soup.find("article")
     assert isinstance(article, Tag)
-    article["id"] = f"{name}--article"
+    used: set[str] = set()
     for node in article.find_all(id=True):
+        if str(node["id"]) in used:  # some boxes share a name, to which nothing refers
+            del node["id"]
+            continue
+        used.add(str(node["id"]))
         node["id"] = f"{name}--{node['id']}"
+    article["id"] = f"{name}--article"
     for link in article.find_all("a", href=True):
         page, _, place = str(link["href"]).partition("#")
         stem = name if not page else page.removesuffix(".html")
@@ -72,6 +77,7 @@ def _article(soup: BeautifulSoup, name: str, pages: set[str]) -> Tag:
             _to_root(link)
     for node in article.find_all(src=True):
         _to_root(node)
+        del node["loading"]  # on paper everything is in view
     for folded in article.find_all("details"):
         if "hide" not in (folded.get("class") or ()):  # code stays folded
             folded["open"] = ""
