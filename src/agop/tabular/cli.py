@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from agop.datasets.uci import uci_info, uci_names
 from .executors import cluster, local_processes
 from .journal import Record, read_records
 from .methods import METHODS
-from .summary import summarise
+from .summary import describe, summarise
 from .sweep import Plan, current_records, find_tables, run_sweep
 
 FIELDS = (
@@ -56,7 +57,11 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
 
     table = commands.add_parser("table", help="write the results as CSV")
     table.add_argument("journal", type=Path)
-    table.add_argument("--output", type=Path, help="file instead of the screen")
+    table.add_argument(
+        "--output",
+        type=Path,
+        help="file instead of the screen, with a .json of its provenance beside it",
+    )
     table.set_defaults(run=_guarded(_table))
 
     show = commands.add_parser("methods", help="the methods there are")
@@ -124,11 +129,17 @@ def _names(names: list[str]) -> list[str]:
 def _table(args: argparse.Namespace) -> int:
     if not args.journal.is_file():
         raise ValueError(f"there is no journal {args.journal}")
-    rows = summarise(current_records(args.journal) or read_records(args.journal))
+    records = current_records(args.journal) or list(read_records(args.journal))
+    rows = summarise(records)
+    if args.output:
+        args.output.parent.mkdir(parents=True, exist_ok=True)
     with args.output.open("w", newline="") if args.output else _screen() as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+    if args.output:
+        text = json.dumps(describe(args.output.stem, records), indent=2)
+        args.output.with_suffix(".json").write_text(f"{text}\n", encoding="utf-8")
     return 0
 
 

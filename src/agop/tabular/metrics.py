@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata, studentized_range
+from scipy.stats import rankdata, spearmanr, studentized_range
 
 Matrix = NDArray[np.float64]
 
@@ -210,3 +210,15 @@ def error_reduction(ours: ArrayLike, theirs: ArrayLike) -> NDArray[np.float64]:
     array([0.25])
     """
     return np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
+
+
+def rank_correlation(x: ArrayLike, y: ArrayLike) -> float:
+    """Spearman's correlation of x and y, (N,) each; 0 where one of them is constant.
+
+    >>> rank_correlation([1, 2, 3], [5, 7, 6])
+    0.5
+    """
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    return float(np.round(spearmanr(x, y).statistic, 12))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -61,3 +65,36 @@ def summarise(records: Iterable[Record]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def describe(name: str, records: Sequence[Record]) -> dict[str, Any]:
+    """Return what a reader must know of a sweep besides its rows.
+
+    "tables" and "tasks" count the complete rows of each method and its tasks; "wall"
+    and "cpu" are its seconds in all, failed tasks among them; "code" is the digest of
+    the sources (see `agop.tabular.methods.code_of`).
+    """
+    rows = summarise(records)
+    totals: dict[str, dict[str, Any]] = {}
+    for method in sorted({r["method"] for r in records}):
+        own = [r for r in records if r["method"] == method]
+        totals[method] = {
+            "tables": sum(row["method"] == method for row in rows),
+            "tasks": len(own),
+            "wall": round(sum(r.get("wall", 0.0) for r in own), 1),
+            "cpu": round(sum(r.get("cpu", 0.0) for r in own), 1),
+            "code": own[0]["code"],
+        }
+    failed = Counter(r["method"] for r in records if r["status"] == "failed")
+    packages = ("agop", "numpy", "scikit-learn", "torch")
+    return {
+        "name": f"sweep {name}, {len({row['table'] for row in rows})} tables",
+        "source": f"committed rows in data/results/sweeps/{name}.csv",
+        "methods": totals,
+        "failed": dict(failed),
+        "device": f"CPU ({platform.machine()}, {os.cpu_count()} cores)",
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in packages},
+        },
+    }
