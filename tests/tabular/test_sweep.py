@@ -215,7 +215,9 @@ def test_local_processes_run_tasks_and_are_limited(tmp_path):
 ASK = """
 import os, sys, time
 from agop.tabular.executors import local_processes
-print(local_processes(1, 1).submit(os.getpid).result(), flush=True)
+pool = local_processes(1, 1)
+print(pool.submit(os.getpid).result(), flush=True)
+pool.submit(time.sleep, 60)  # in the middle of a task
 time.sleep(60)
 """
 
@@ -225,6 +227,7 @@ def test_workers_end_with_a_killed_parent():
         [sys.executable, "-c", ASK], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     worker = int(parent.stdout.readline())
+    time.sleep(0.5)
     os.kill(worker, 0)  # it is there
     parent.kill()
     parent.wait()
