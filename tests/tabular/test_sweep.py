@@ -212,36 +212,6 @@ def test_local_processes_run_tasks_and_are_limited(tmp_path):
     renewed.shutdown()
 
 
-ASK = """
-import os, sys, time
-from agop.tabular.executors import local_processes
-pool = local_processes(1, 1)
-print(pool.submit(os.getpid).result(), flush=True)
-pool.submit(time.sleep, 60)  # in the middle of a task
-time.sleep(60)
-"""
-
-
-def test_workers_end_with_a_killed_parent():
-    parent = subprocess.Popen(
-        [sys.executable, "-c", ASK], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    worker = int(parent.stdout.readline())
-    time.sleep(0.5)
-    os.kill(worker, 0)  # it is there
-    parent.kill()
-    parent.wait()
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
-            os.kill(worker, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.1)
-    os.kill(worker, signal.SIGKILL)
-    pytest.fail("the worker outlived its parent")
-
-
 def test_tasks_keep_to_their_threads():
     import torch
 

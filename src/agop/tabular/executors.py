@@ -6,9 +6,6 @@ knows which one it has.
 
 from __future__ import annotations
 
-import os
-import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
@@ -36,8 +33,7 @@ class Inline(Executor):
 def local_processes(workers: int, threads: int) -> Executor:
     """Processes of joblib's (loky), each limited to so many threads from its start.
 
-    A new pool is made if the last one broke. The processes end with the one that asked
-    for them, also if that is killed.
+    A new pool is made if the last one broke.
     """
     from joblib.externals.loky import get_reusable_executor
 
@@ -45,22 +41,9 @@ def local_processes(workers: int, threads: int) -> Executor:
     executor: Executor = get_reusable_executor(
         max_workers=workers,
         timeout=600,
-        initializer=_leave_with,
-        initargs=(os.getpid(),),
         env={f"{name}_NUM_THREADS": str(threads) for name in limits},
     )
     return executor
-
-
-def _leave_with(parent: int, every: float = 0.5) -> None:
-    """End this process once its parent is no longer `parent`: looked at in a thread."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(every)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def cluster(address: str) -> tuple[Executor, int]:
