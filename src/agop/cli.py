@@ -1,4 +1,4 @@
-"""The ``agop`` command: ``agop data …`` and ``agop book …``."""
+"""The ``agop`` command: ``agop data …``, ``agop sweep …`` and ``agop book …``."""
 
 import argparse
 import os
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from agop import __version__
 from agop.book import cli as book_cli
 from agop.datasets import cli as data_cli
+from agop.tabular import cli as sweep_cli
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -16,6 +17,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
     data_cli.add_parser(commands)
+    sweep_cli.add_parser(commands)
     book_cli.add_parser(commands)
     return parser
 

@@ -139,3 +139,15 @@ def test_what_counts_as_the_same_measurement():
     assert same_measurement(one, later)
     assert not same_measurement(one, {**one, "measured": "below 1e-3"})
     assert not same_measurement(one, {**one, "provenance": {"seed": 1}})
+
+
+def test_sweeps_are_read_from_their_records(page, tiny_book):
+    with pytest.raises(FileNotFoundError, match="agop sweep table"):
+        page.sweep("uci")
+    folder = tiny_book / "data" / "results" / "sweeps"
+    folder.mkdir(parents=True)
+    (folder / "uci.csv").write_text("table,accuracy\niris,0.9\n")
+    (folder / "uci.json").write_text('{"name": "sweep uci"}')
+    rows, found = page.sweep("uci")
+    assert rows == [{"table": "iris", "accuracy": "0.9"}]
+    assert found == {"name": "sweep uci"}

@@ -1,5 +1,6 @@
 """What a chapter calls: claims with controls, numbers for the prose, a colophon."""
 
+import csv
 import json
 import os
 import platform
@@ -156,6 +157,25 @@ class Page:
             )
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return found
+
+    def sweep(self, name: str) -> tuple[list[dict[str, str]], dict[str, Any]]:
+        """Return the committed rows of one sweep over tables, and their provenance.
+
+        Raises
+        ------
+        FileNotFoundError
+            If it was never recorded; the message names the command.
+        """
+        path = self._root / "data" / "results" / "sweeps" / f"{name}.csv"
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{path.name} is not recorded; run `agop sweep run JOURNAL` and "
+                f"`agop sweep table JOURNAL --output {path}`"
+            )
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        found = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        return rows, found
 
     def colophon(self) -> None:
         """Print data, seed, hardware, versions and run time."""
