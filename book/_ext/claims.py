@@ -27,7 +27,7 @@ from agop.book.layout import SCALES, find_root
 from agop.book.records import PUBLISHED, runs_shown
 from agop.book.scoreboard import largest_verdict, markdown_summary, status
 
-_CLAIM = re.compile(r"""\.claim\(\s*["']([A-Z]\d+)["']""")
+_CLAIM = re.compile(r"^([A-Z]\d+) · ", re.MULTILINE)  # the first line of its block
 Row = dict[str, Any]
 
 
@@ -255,8 +255,8 @@ def mark_claims(app: Sphinx, doctree: nodes.document) -> None:
     for cell in doctree.findall(nodes.container):
         if "cell" not in cell["classes"]:
             continue
-        code = list(cell.findall(nodes.literal_block))
-        for claim in _CLAIM.findall(code[0].astext() if code else ""):
+        _, *outputs = list(cell.findall(nodes.literal_block)) or [None]
+        for claim in _CLAIM.findall("\n".join(o.astext() for o in outputs)):
             parent = cell.parent
             while parent is not None and not isinstance(parent, nodes.section):
                 parent = parent.parent
