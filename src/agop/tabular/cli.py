@@ -1,35 +1,10 @@
-"""``agop sweep``: run methods on tables, see how far it is, write the table."""
+"""``agop sweep``: the command line; what it does is in ``agop.tabular.commands``."""
 
 import argparse
-import csv
-import json
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-from tqdm import tqdm
-
-from agop.datasets.uci import uci_info, uci_names
-
-from .executors import cluster, local_processes
-from .journal import Record, read_records
-from .methods import METHODS
-from .summary import describe, summarise
-from .sweep import Plan, current_records, find_tables, run_sweep
-
-FIELDS = (
-    "table",
-    "method",
-    "accuracy",
-    "parts",
-    "rows",
-    "columns",
-    "classes",
-    "wall",
-    "cpu",
-    "chosen",
-)
 
 
 def add_parser(subparsers: "argparse._SubParsersAction") -> None:
@@ -53,7 +28,7 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
     run.add_argument("--workers", type=int, default=2, help="processes; 0: this one")
     run.add_argument("--threads", type=int, default=1, help="threads of each worker")
     run.add_argument("--scheduler", metavar="tcp://…", help="a Dask cluster instead")
-    run.set_defaults(run=_guarded(_run))
+    run.set_defaults(run=_later("run"))
 
     table = commands.add_parser("table", help="write the results as CSV")
     table.add_argument("journal", type=Path)
@@ -62,99 +37,26 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
         type=Path,
         help="file instead of the screen, with a .json of its provenance beside it",
     )
-    table.set_defaults(run=_guarded(_table))
+    table.set_defaults(run=_later("table"))
 
     show = commands.add_parser("methods", help="the methods there are")
-    show.set_defaults(run=_guarded(_methods))
+    show.set_defaults(run=_later("methods"))
 
 
-def _guarded(command: Callable[[argparse.Namespace], int]) -> Any:
-    """Turn the errors that a user can mend into a message and a status."""
+def _later(name: str) -> Callable[[argparse.Namespace], int]:
+    """Return the command of this name, imported when it runs.
+
+    The commands need torch and scikit-learn, and the rest of ``agop`` runs without.
+    Errors that a user can mend become a message and a status.
+    """
 
     def run(args: argparse.Namespace) -> int:
         try:
-            return command(args)
+            commands = import_module("agop.tabular.commands")
+            status: int = getattr(commands, name)(args)
         except (ValueError, RuntimeError, ModuleNotFoundError) as error:
             sys.stderr.write(f"agop sweep: {error}\n")
             return 2
+        return status
 
     return run
-
-
-def _run(args: argparse.Namespace) -> int:
-    if args.journal.is_file() and args.journal.stat().st_size and not args.resume:
-        raise ValueError(f"{args.journal} is there already; add --resume to go on")
-    plan = Plan(find_tables(_names(args.tables), args.max_rows), args.methods)
-    executor, renew, workers = None, None, max(1, args.workers)
-    if args.scheduler:
-        executor, workers = cluster(args.scheduler)
-    elif args.workers > 0:
-        executor = local_processes(args.workers, args.threads)
-        renew = lambda: local_processes(args.workers, args.threads)  # noqa: E731
-    with tqdm(total=plan.work(), bar_format=_BAR) as bar:
-        run_sweep(
-            plan,
-            args.journal,
-            executor,
-            workers=workers,
-            threads=args.threads,
-            retry_failed=args.retry_failed,
-            renew=renew,
-            progress=lambda plan, record: _show(bar, plan, record),
-        )
-    failed = [r for r in plan.done.values() if r["status"] == "failed"]
-    for record in failed:
-        where = " ".join(record[k] for k in ("table", "method", "part"))
-        sys.stderr.write(f"failed: {where}: {record['error']}\n")
-    sys.stdout.write(f"{len(plan.done)} tasks done, {len(failed)} of them failed\n")
-    return 0
-
-
-_BAR = "{percentage:3.0f}%|{bar:20}| {elapsed}, {remaining} left {postfix}"
-
-
-def _show(bar: Any, plan: Plan, record: Record | None) -> None:
-    if record is None:  # what an earlier run has done says nothing about the speed
-        bar.initial = bar.n = plan.work_done()
-    else:
-        bar.set_postfix_str(f"{record['table']} {record['method']}", refresh=False)
-        bar.update(plan.work_done() - bar.n)
-
-
-def _names(names: list[str]) -> list[str]:
-    every = [f"uci/{name}" for name in uci_names() if uci_info(name).mirrored]
-    return [n for name in names for n in (every if name == "uci" else [name])]
-
-
-def _table(args: argparse.Namespace) -> int:
-    if not args.journal.is_file():
-        raise ValueError(f"there is no journal {args.journal}")
-    records = current_records(args.journal) or list(read_records(args.journal))
-    rows = summarise(records)
-    if args.output:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-    with args.output.open("w", newline="") if args.output else _screen() as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    if args.output:
-        text = json.dumps(describe(args.output.stem, records), indent=2)
-        args.output.with_suffix(".json").write_text(f"{text}\n", encoding="utf-8")
-    return 0
-
-
-class _screen:
-    """Standard output as a file that stays open."""
-
-    def __enter__(self) -> Any:
-        return sys.stdout
-
-    def __exit__(self, *_: object) -> None:
-        sys.stdout.flush()
-
-
-def _methods(args: argparse.Namespace) -> int:
-    for name, method in METHODS.items():
-        summary = (type(method).__doc__ or "").splitlines()[0]
-        sys.stdout.write(f"{name:<12} {summary}\n")
-    return 0

@@ -1,0 +1,112 @@
+"""What ``agop sweep run``, ``table`` and ``methods`` do."""
+
+import argparse
+import csv
+import json
+import sys
+from typing import Any
+
+from tqdm import tqdm
+
+from agop.datasets.uci import uci_info, uci_names
+
+from .executors import cluster, local_processes
+from .journal import Record, read_records
+from .methods import METHODS
+from .summary import describe, summarise
+from .sweep import Plan, current_records, find_tables, run_sweep
+
+FIELDS = (
+    "table",
+    "method",
+    "accuracy",
+    "parts",
+    "rows",
+    "columns",
+    "classes",
+    "wall",
+    "cpu",
+    "chosen",
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the tasks that the journal lacks."""
+    if args.journal.is_file() and args.journal.stat().st_size and not args.resume:
+        raise ValueError(f"{args.journal} is there already; add --resume to go on")
+    plan = Plan(find_tables(_names(args.tables), args.max_rows), args.methods)
+    executor, renew, workers = None, None, max(1, args.workers)
+    if args.scheduler:
+        executor, workers = cluster(args.scheduler)
+    elif args.workers > 0:
+        executor = local_processes(args.workers, args.threads)
+        renew = lambda: local_processes(args.workers, args.threads)  # noqa: E731
+    with tqdm(total=plan.work(), bar_format=_BAR) as bar:
+        run_sweep(
+            plan,
+            args.journal,
+            executor,
+            workers=workers,
+            threads=args.threads,
+            retry_failed=args.retry_failed,
+            renew=renew,
+            progress=lambda plan, record: _show(bar, plan, record),
+        )
+    failed = [r for r in plan.done.values() if r["status"] == "failed"]
+    for record in failed:
+        where = " ".join(record[k] for k in ("table", "method", "part"))
+        sys.stderr.write(f"failed: {where}: {record['error']}\n")
+    sys.stdout.write(f"{len(plan.done)} tasks done, {len(failed)} of them failed\n")
+    return 0
+
+
+_BAR = "{percentage:3.0f}%|{bar:20}| {elapsed}, {remaining} left {postfix}"
+
+
+def _show(bar: Any, plan: Plan, record: Record | None) -> None:
+    if record is None:  # what an earlier run has done says nothing about the speed
+        bar.initial = bar.n = plan.work_done()
+    else:
+        bar.set_postfix_str(f"{record['table']} {record['method']}", refresh=False)
+        bar.update(plan.work_done() - bar.n)
+
+
+def _names(names: list[str]) -> list[str]:
+    every = [f"uci/{name}" for name in uci_names() if uci_info(name).mirrored]
+    return [n for name in names for n in (every if name == "uci" else [name])]
+
+
+def table(args: argparse.Namespace) -> int:
+    """Write a row for each table and method, as CSV."""
+    if not args.journal.is_file():
+        raise ValueError(f"there is no journal {args.journal}")
+    records = current_records(args.journal) or list(read_records(args.journal))
+    rows = summarise(records)
+    if args.output:
+        args.output.parent.mkdir(parents=True, exist_ok=True)
+    with args.output.open("w", newline="") if args.output else _screen() as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    if args.output:
+        text = json.dumps(describe(args.output.stem, records), indent=2)
+        args.output.with_suffix(".json").write_text(f"{text}\n", encoding="utf-8")
+    return 0
+
+
+class _screen:
+    """Standard output as a file that stays open."""
+
+    def __enter__(self) -> Any:
+        return sys.stdout
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.flush()
+
+
+def methods(args: argparse.Namespace) -> int:
+    """List the methods, each with the first line of its docstring."""
+    for name, method in METHODS.items():
+        summary = (type(method).__doc__ or "").splitlines()[0]
+        sys.stdout.write(f"{name:<12} {summary}\n")
+    return 0
