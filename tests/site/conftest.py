@@ -2,21 +2,33 @@
 
 import functools
 import http.server
+import json
 import os
 import shutil
 import threading
 from urllib.parse import urlsplit
 
 import pytest
+from filelock import FileLock
 
 from agop.book.site import render
+
+from .looking import AXE, look
 
 # The system's browser; Playwright's own download is not needed.
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
     None,
 )
+ADDRESS = "https://github.com/example/book"
 DESKTOP = (1280, 900)
+# MathJax is an object with settings before it is a program.
+MATHS_IS_SET = """async () => {
+    if (window.MathJax === undefined) return true;
+    if (!MathJax.startup?.promise) return false;
+    await MathJax.startup.promise;
+    return true;
+}"""
 FLAGS = [
     "--disable-gpu",
     "--disable-quic",
@@ -33,9 +45,36 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="session")
-def html(root, tmp_path_factory):
+def once(tmp_path_factory):
+    """Return ``once(name, make)``: a folder that one of the test processes fills."""
+    base = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        base = base.parent  # the run's, shared by its processes
+
+    def once(name, make):
+        folder = base / f"once-{name}"
+        with FileLock(f"{folder}.lock"):
+            if not folder.exists():
+                make(base / f"making-{name}")
+                (base / f"making-{name}").rename(folder)
+        return folder
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def html(root, once):
     """Render the published notebooks into an empty folder; warnings are errors."""
-    return render(root, build=tmp_path_factory.mktemp("site") / "_build").parent
+    folder = once("site", lambda to: render(root, build=to / "_build"))
+    return folder / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def public(root, once):
+    """Render the site again, as for a public address."""
+    options = {"repository": ADDRESS}
+    folder = once("public", lambda to: render(root, build=to / "_build", **options))
+    return folder / "_build" / "html"
 
 
 @pytest.fixture(scope="session")
@@ -67,9 +106,9 @@ def browser():
 class Visit:
     """One page opened in one window, with everything that went wrong on the way."""
 
-    def __init__(self, browser, address, path, size, dark=False):
+    def __init__(self, browser, address, path, size=DESKTOP, dark=False):
         self.host = urlsplit(address).netloc
-        self.troubles, self.external = [], []
+        self.troubles, self.external, self.answers = [], [], []
         scheme = "dark" if dark else "light"
         width, height = size
         self.context = browser.new_context(
@@ -81,15 +120,14 @@ class Visit:
         self.page.on("response", self._response)
         self.page.route("**/*", self._route)
         self.page.goto(f"{address}/{path}", wait_until="networkidle")
-        self.page.wait_for_function(
-            "window.MathJax === undefined || MathJax.startup.promise"
-        )
+        self.page.wait_for_function(MATHS_IS_SET)
 
     def _console(self, message):
         if message.type in ("error", "warning"):
             self.troubles.append(f"{message.type}: {message.text}")
 
     def _response(self, response):
+        self.answers.append(response)
         if response.status >= 400:
             self.troubles.append(f"{response.status}: {response.url}")
 
@@ -113,6 +151,24 @@ def pages_of(html):
 @pytest.fixture(scope="session")
 def pages(html):
     return pages_of(html)
+
+
+@pytest.fixture(scope="session")
+def walk(once, browser, address, pages):
+    """Open every page once and return what was seen, by its path."""
+    if AXE is None and os.environ.get("CI"):
+        pytest.fail("axe-playwright-python is not installed")
+
+    def look_at_all(folder):
+        folder.mkdir(exist_ok=True)
+        found = {}
+        for path in pages:
+            visit = Visit(browser, address, path)
+            found[path] = look(visit)
+            visit.close()
+        (folder / "seen.json").write_text(json.dumps(found), encoding="utf-8")
+
+    return json.loads((once("walk", look_at_all) / "seen.json").read_text())
 
 
 @pytest.fixture

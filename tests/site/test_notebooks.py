@@ -20,9 +20,10 @@ from agop.book.address import read_address, release_tag
 from agop.book.chapters import all_chapters
 from agop.book.plain import LEFT_OVERS
 
+from .conftest import ADDRESS
+
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = [chapter.name for chapter in all_chapters(ROOT)]
-ADDRESS = "https://github.com/example/book"
 
 
 @pytest.fixture(params=CHAPTERS)
@@ -96,20 +97,16 @@ def test_run_times_are_told(notebook):
 
 
 @pytest.fixture(scope="session")
-def published(tmp_path_factory):
-    """Render the site as for a public address, and clone what it would be tagged."""
-    from agop.book.site import render
-
-    folder = tmp_path_factory.mktemp("published")
-    html = render(ROOT, build=folder / "_build", repository=ADDRESS).parent
-    bare = folder / "book.git"
+def published(public, tmp_path_factory):
+    """Return the site as for a public address, and a clone of what it would tag."""
+    bare = tmp_path_factory.mktemp("published") / "book.git"
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
     for command in (
         ["clone", "--quiet", "--bare", "--no-hardlinks", str(ROOT), str(bare)],
         ["-C", str(bare), "tag", "--force", release_tag(ROOT), "HEAD"],
     ):
         subprocess.run([*git, *command], check=True, capture_output=True)
-    return html, bare
+    return public, bare
 
 
 def as_on_colab(bare):

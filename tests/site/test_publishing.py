@@ -12,15 +12,9 @@ from agop.book.layout import BookError
 from agop.book.printing import print_page
 from agop.book.site import publish_site, render
 
-ADDRESS = "https://github.com/example/book"
+from .conftest import ADDRESS
+
 MEGABYTE = 2**20
-
-
-@pytest.fixture(scope="session")
-def public(root, tmp_path_factory):
-    """Render the site again, as for a public address."""
-    build = tmp_path_factory.mktemp("public") / "_build"
-    return render(root, build=build, repository=ADDRESS).parent
 
 
 def contents(html):
