@@ -194,7 +194,48 @@
     update();
   }
 
-  const KINDS = { "deep-linear": deepLinear, scrub };
+  /* --- One experiment, many definitions ------------------------------------------ */
+
+  function picker(label, values, changed) {
+    const select = document.createElement("select");
+    for (const value of values) select.add(new Option(value));
+    select.addEventListener("change", changed);
+    const named = document.createElement("label");
+    named.append(`${label} `, select);
+    return { named, value: () => select.value };
+  }
+
+  function choices(figure, drawing, data) {
+    const told = document.createElement("output");
+    told.setAttribute("aria-live", "polite");
+    told.className = "widget-result";
+    const percent = (values) => values.map((v) => v.toFixed(2)).join(", ");
+    const update = () => {
+      const row = data.rows.find((each) =>
+        Object.entries(pickers).every(([key, p]) => each.choice[key] === p.value())
+      );
+      const name = against.value();
+      const clipped = (values) => values.map((v) => Math.min(1, Math.max(0, v)));
+      redraw(drawing, [clipped(row.found), clipped(row[name])]);
+      drawing.querySelectorAll("text").forEach((text) => {
+        if (text.textContent.startsWith("null: ")) text.textContent = `null: ${name}`;
+      });
+      told.textContent =
+        `layers 1 to ${row.found.length}: ${percent(row.found)}; ` +
+        `${name}: ${percent(row[name])}`;
+      drawing.setAttribute("aria-label", told.textContent);
+    };
+    const pickers = {};
+    for (const key of Object.keys(data.rows[0].choice)) {
+      const values = new Set(data.rows.map((row) => row.choice[key]));
+      pickers[key] = picker(key, values, update);
+    }
+    const against = picker("null", data.nulls, update);
+    panel(figure, ...Object.values(pickers).map((p) => p.named), against.named, told);
+    update();
+  }
+
+  const KINDS = { "deep-linear": deepLinear, scrub, choices };
 
   function start() {
     for (const figure of document.querySelectorAll("figure.widget")) {

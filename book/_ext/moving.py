@@ -1,13 +1,11 @@
-"""``{widget} NAME``: a drawing that a script makes movable.
+"""``{widget} deep-linear``: a drawing that a script makes movable.
 
-NAME is ``deep-linear``, or the stem of a file in ``data/widgets`` with the frames of a
-training run (see :func:`agop.book.widgets.scrub`).
+Other widgets are outputs of chapters (see :func:`agop.book.widgets.show`); pages that
+have any load the script.
 """
 
-import json
 from typing import Any
 
-from claims import book_root
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -21,16 +19,9 @@ class Widget(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        name = self.arguments[0]
-        if name == "deep-linear":
-            return [nodes.raw("", widgets.deep_linear(), format="html")]
-        path = book_root(self.env.app) / "data" / "widgets" / f"{name}.json"
-        if not path.is_file():
-            raise self.error(
-                f"there is no widget {name}: data/widgets has no such file"
-            )
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return [nodes.raw("", widgets.scrub(data), format="html")]
+        if self.arguments[0] != "deep-linear":
+            raise self.error(f"there is no widget {self.arguments[0]}")
+        return [nodes.raw("", widgets.deep_linear(), format="html")]
 
 
 def add_script(

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from agop.book import widgets
+from agop.choices import all_choices
 from agop.deep_linear import flow, imbalance, product
 
 FRAMES = {
@@ -58,3 +59,27 @@ def test_data_cannot_close_its_script():
     html = widgets.scrub({**FRAMES, "title": "</script><b>"})
     data = re.search(r'json">(.*?)</script>', html)[1]
     assert json.loads(data)["title"] == "</script><b>"
+
+
+def test_pictures_become_small_frames():
+    picture = np.zeros((96, 96))
+    picture[3:6, 9:12] = 7.0
+    (frame,) = widgets.training_frames([20], [1.0], [0.123456], [picture])
+    matrix = np.array(frame["matrix"])
+    assert matrix.shape == (32, 32)
+    assert np.argwhere(matrix).tolist() == [[1, 3]]
+    assert matrix.max() == 99
+    assert (frame["at"], frame["test"]) == (20, 0.1235)
+
+
+def test_every_definition_can_be_chosen():
+    definitions = all_choices((1, 1 / 2, 1 / 6))
+    found = np.arange(96.0).reshape(48, 2) / 100
+    html = widgets.choices(definitions, found, {"unrelated": found / 2}, "A test.")
+    data = json.loads(re.search(r'json">(.*?)</script>', html)[1])
+    named = {tuple(row["choice"].values()): row["found"] for row in data["rows"]}
+    assert len(named) == 48
+    asked = ("1/6", "W", "centred", "Pearson", "off the diagonal")
+    assert named[asked] == found[-1].tolist()
+    with pytest.raises(ValueError, match="unrelated must have 48 rows"):
+        widgets.choices(definitions, found, {"unrelated": found[1:]}, "A test.")

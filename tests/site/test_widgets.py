@@ -2,9 +2,11 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from agop.book import widgets
+from agop.choices import Choice, all_choices
 
 FRAMES = [
     {"at": 10 * i, "train": 1.0, "test": 0.5 + 0.1 * i, "matrix": [[1, 0], [0, i]]}
@@ -55,6 +57,37 @@ def test_training_is_scrubbed_by_keyboard(browser, root):
     assert fills[1] == fills[2] == "rgb(247,247,247)"
     assert fills[0] != fills[3]
     page.close()
+
+
+def test_each_definition_shows_its_numbers(browser, root):
+    definitions = all_choices((1, 1 / 2))
+    found = np.random.default_rng(0).uniform(-0.2, 1, (32, 3)).round(2)
+    html = widgets.choices(definitions, found, {"one": found / 2, "two": -found}, "")
+    script = (root / "book" / "_assets" / "widgets.js").read_text(encoding="utf-8")
+    page = browser.new_page()
+    page.set_content(f"<main>{html}</main><script>{script}</script>")
+    line = page.locator("polyline").first
+    before = line.get_attribute("points")
+    page.get_by_label("power of the AGOP").select_option("1/2")
+    page.get_by_label("gradients").select_option("centred")
+    page.get_by_label("null").select_option("two")
+    row = found[definitions.index(Choice(power=0.5, centred=True))]
+    shown = [f"{v:.2f}" for v in (*row, *-row)]
+    told = page.locator(".widget-result").text_content()
+    assert re.findall(r"-?\d\.\d\d", told) == [
+        v.replace("-0.00", "0.00") for v in shown
+    ]
+    assert line.get_attribute("points") != before
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("page", "role", "count"),
+    [("grokking", "slider", 2), ("the-ansatz", "combobox", 6)],
+)
+def test_chapters_have_their_widgets(visit, page, role, count):
+    opened = visit(f"book/{page}.html").page
+    assert opened.locator("figure.widget").get_by_role(role).count() == count
 
 
 def test_without_scripts_there_is_a_picture(browser, address):

@@ -6,10 +6,12 @@ A widget is a ``figure`` that holds a static drawing and its data as JSON; the s
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 # A deep linear network whose layers are diagonal in one basis: three modes.
 TARGETS = (3.0, 2.0, 1.0)
@@ -182,3 +184,122 @@ def scrub(data: Mapping[str, Any]) -> str:
         told,
     )
     return _figure("scrub", drawing, dict(data), str(data["caption"]))
+
+
+def training_frames(
+    at: Sequence[int],
+    train: Sequence[float],
+    test: Sequence[float],
+    pictures: Sequence[ArrayLike],
+    side: int = 32,
+) -> list[dict[str, Any]]:
+    """Return the frames of `scrub`: accuracies beside small pictures.
+
+    Parameters
+    ----------
+    at : numbers of the steps or iterations, (T,)
+    train, test : accuracies there, (T,)
+    pictures : one (height, width) array a frame; its largest entry becomes 99.
+    side : int, default=32
+        Blocks of pixels are averaged as far as this many rows are left.
+
+    Examples
+    --------
+    >>> training_frames([0], [1.0], [0.5], [np.eye(4)], side=2)[0]["matrix"]
+    [[99, 0], [0, 99]]
+    """
+    columns = zip(at, train, test, pictures, strict=True)
+    return [
+        {
+            "at": int(step),
+            "train": round(float(fit), 4),
+            "test": round(float(score), 4),
+            "matrix": _small(np.asarray(picture, dtype=np.float64), side).tolist(),
+        }
+        for step, fit, score, picture in columns
+    ]
+
+
+def _small(picture: NDArray[np.float64], side: int) -> NDArray[np.int64]:
+    """Average square blocks down to about ``side`` rows, as integers up to 99."""
+    block = max(1, len(picture) // side)
+    height, width = (length // block for length in picture.shape)
+    kept = picture[: height * block, : width * block]
+    means = kept.reshape(height, block, width, block).mean((1, 3))
+    return np.rint(99 * means / (np.abs(means).max() or 1)).astype(np.int64)
+
+
+def choices(
+    definitions: Sequence[Any],
+    found: ArrayLike,
+    nulls: Mapping[str, ArrayLike],
+    caption: str,
+) -> str:
+    """Return a widget in which the reader picks a definition of the similarity.
+
+    Parameters
+    ----------
+    definitions : sequence of `agop.choices.Choice`, of length m
+        The first is the one shown before anything is picked.
+    found : array of shape (m, L)
+        Similarities of each layer under each.
+    nulls : mapping from names to arrays of shape (m, L)
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not of one row a definition.
+    """
+    values = {
+        "found": np.asarray(found),
+        **{k: np.asarray(v) for k, v in nulls.items()},
+    }
+    for name, array in values.items():
+        if len(array) != len(definitions):
+            raise ValueError(
+                f"{name} must have {len(definitions)} rows, one a definition, "
+                f"got {len(array)}"
+            )
+    rows = [
+        {
+            "choice": _in_words(d),
+            **{k: v[i].round(3).tolist() for k, v in values.items()},
+        }
+        for i, d in enumerate(definitions)
+    ]
+    null = next(iter(nulls))
+    told = f"{definitions[0]}: per layer {_listed(values['found'][0])}"
+    lines = [
+        ("trained layers", "#D55E00", values["found"][0].clip(0, 1).tolist()),
+        (f"null: {null}", "#0072B2", values[null][0].clip(0, 1).tolist()),
+    ]
+    last = values["found"].shape[1]
+    drawing = line_chart(lines, f"layer, 1 to {last}", told)
+    return _figure("choices", drawing, {"rows": rows, "nulls": list(nulls)}, caption)
+
+
+def _in_words(definition: Any) -> dict[str, str]:
+    """Return the five choices of a definition, each in a word or two."""
+    d = asdict(definition)
+    return {
+        "power of the AGOP": _fraction(d["power"]),
+        "weights": "W − W₀" if d["subtract_initial"] else "W",
+        "gradients": "centred" if d["centred"] else "raw",
+        "similarity": d["similarity"].replace("pearson", "Pearson"),
+        "entries": "off the diagonal" if d["off_diagonal"] else "all",
+    }
+
+
+def _fraction(power: float) -> str:
+    return f"{power:g}" if power >= 1 else f"1/{1 / power:.3g}"
+
+
+def _listed(values: NDArray[np.float64]) -> str:
+    return ", ".join(f"{v:.2f}" for v in values)
+
+
+def show(html: str, told: str) -> None:
+    """Display a widget in a notebook, and words where HTML does not show."""
+    from IPython.display import display
+
+    display({"text/html": html, "text/plain": told}, raw=True)
