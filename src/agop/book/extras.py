@@ -97,7 +97,7 @@ def shrink_pictures(html: Path) -> None:
     """
     for path in sorted(html.glob("_images/*.png")):
         with Image.open(path) as picture:
-            if picture.mode != "RGBA" or picture.getchannel("A").getextrema()[0] < 255:
+            if picture.mode != "RGBA" or np.asarray(picture)[..., 3].min() < 255:
                 continue
             smaller = io.BytesIO()
             picture.convert("RGB").save(smaller, "png")
