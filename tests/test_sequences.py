@@ -67,3 +67,16 @@ def test_bad_input_is_named():
         sequence_task("sum", 5, length=2)
     with pytest.raises(ValueError, match="multiple of heads"):
         Encoder(4, 4, width=10, heads=4)
+
+
+def test_blocks_normalise_before_and_add_to_the_state():
+    """Where attention and network return nothing, a block leaves the state alone."""
+    net = Encoder(8, 6, width=16, depth=2, heads=2)
+    with torch.no_grad():
+        for block in net.blocks:
+            for last in (block.self_attn.out_proj, block.linear2):
+                last.weight.zero_()
+                last.bias.zero_()
+    tokens, _ = sequence_task("sum", 4, vocabulary=8, length=6)
+    first, *later = net.hidden(torch.as_tensor(tokens))
+    assert all(torch.equal(first, state) for state in later)
