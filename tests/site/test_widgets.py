@@ -90,6 +90,19 @@ def test_chapters_have_their_widgets(visit, page, role, count):
     assert opened.locator("figure.widget").get_by_role(role).count() == count
 
 
+def test_a_drawing_is_seen_whole_on_a_phone(visit):
+    page = visit("book/see-it-move.html", size=(390, 844)).page
+    frame = page.locator("figure.widget .drawing-frame")
+    assert frame.evaluate("f => f.scrollWidth - f.clientWidth") <= 1
+    ends = page.locator("figure.widget svg text").evaluate_all(
+        "all => all.map(t => [t.getBoundingClientRect(), t.textContent])"
+        ".map(([r, text]) => [r.left, r.right, r.top, text])"
+    )
+    legend = [e for e in ends if e[2] < min(x[2] for x in ends) + 5 and len(e[3]) > 3]
+    assert len(legend) == 2
+    assert legend[0][1] < legend[1][0] - 15  # a piece of its line stands between
+
+
 def test_in_a_cell_output_it_is_legible_in_dark_mode(visit):
     """The theme gives such outputs dark text, on the light card of a picture."""
     page = visit("book/see-it-move.html", dark=True).page

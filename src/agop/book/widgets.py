@@ -127,7 +127,7 @@ def deep_linear() -> str:
     )
     drawing = line_chart(
         [
-            ("cosine of W₁ᵀW₁ and A^(1/L)", "#0072B2", cosines.tolist()),
+            ("W₁ᵀW₁ against A^(1/L)", "#0072B2", cosines.tolist()),
             ("imbalance, over its start", "#D55E00", imbalances.tolist()),
         ],
         f"time, 0 to {TIME:g}",
