@@ -35,7 +35,7 @@ def test_built_twice_it_is_the_same(html, root, tmp_path):
 
 
 def test_the_site_is_small(html):
-    assert sum(map(len, contents(html).values())) <= 15 * MEGABYTE
+    assert sum(map(len, contents(html).values())) <= 13 * MEGABYTE
 
 
 def test_a_placeholder_is_not_published(root, tmp_path):

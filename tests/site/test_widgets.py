@@ -90,6 +90,28 @@ def test_chapters_have_their_widgets(visit, page, role, count):
     assert opened.locator("figure.widget").get_by_role(role).count() == count
 
 
+def test_in_a_cell_output_it_is_legible_in_dark_mode(visit):
+    """The theme gives such outputs dark text, on the light card of a picture."""
+    page = visit("book/see-it-move.html", dark=True).page
+    colours = """() => {
+        const controls = document.querySelector(".widget-controls");
+        return [getComputedStyle(controls).color,
+                getComputedStyle(controls.closest("figure").parentElement).background];
+    }"""
+    before = page.evaluate(colours)
+    page.evaluate("""() => {
+        const figure = document.querySelector("figure.widget");
+        const cell = document.createElement("div");
+        const output = document.createElement("div");
+        cell.className = "cell_output";
+        output.className = "output text_html";
+        figure.replaceWith(cell);
+        cell.append(output);
+        output.append(figure);
+    }""")
+    assert page.evaluate(colours) == before
+
+
 def test_without_scripts_there_is_a_picture(browser, address):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

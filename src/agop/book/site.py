@@ -13,6 +13,7 @@ from agop.book.extras import (
     CARD,
     copy_records,
     drop_unused,
+    shrink_pictures,
     write_card,
     write_notebooks,
     write_sitemap,
@@ -91,6 +92,7 @@ def render(
         print(done.stdout, done.stderr, file=sys.stderr)
         raise BookError("rendering failed: see Jupyter Book's messages above")
     drop_unused(build / "html")
+    shrink_pictures(build / "html")
     write_notebooks(root, build, address)
     html = build / "html"
     copy_records(root, runs, html)
