@@ -57,6 +57,9 @@ def _later(name: str) -> Callable[[argparse.Namespace], int]:
         except (ValueError, RuntimeError, ModuleNotFoundError) as error:
             sys.stderr.write(f"agop sweep: {error}\n")
             return 2
+        except KeyboardInterrupt:
+            sys.stderr.write("agop sweep: interrupted; what was finished is kept\n")
+            return 130
         return status
 
     return run

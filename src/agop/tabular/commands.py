@@ -4,6 +4,7 @@ import argparse
 import csv
 import json
 import sys
+from concurrent.futures import Executor
 from typing import Any
 
 from tqdm import tqdm
@@ -15,6 +16,7 @@ from .journal import Record, read_records
 from .methods import METHODS
 from .summary import describe, summarise
 from .sweep import Plan, current_records, find_tables, run_sweep
+from .termination import sigterm_interrupts, stop_workers
 
 FIELDS = (
     "table",
@@ -36,22 +38,33 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.journal} is there already; add --resume to go on")
     plan = Plan(find_tables(_names(args.tables), args.max_rows), args.methods)
     executor, renew, workers = None, None, max(1, args.workers)
+    pools: list[Executor] = []  # the last one is in use
+
+    def pool() -> Executor:
+        pools.append(local_processes(args.workers, args.threads))
+        return pools[-1]
+
     if args.scheduler:
         executor, workers = cluster(args.scheduler)
+        pools.append(executor)
     elif args.workers > 0:
-        executor = local_processes(args.workers, args.threads)
-        renew = lambda: local_processes(args.workers, args.threads)  # noqa: E731
-    with tqdm(total=plan.work(), bar_format=_BAR) as bar:
-        run_sweep(
-            plan,
-            args.journal,
-            executor,
-            workers=workers,
-            threads=args.threads,
-            retry_failed=args.retry_failed,
-            renew=renew,
-            progress=lambda plan, record: _show(bar, plan, record),
-        )
+        executor, renew = pool(), pool
+    with tqdm(total=plan.work(), bar_format=_BAR) as bar, sigterm_interrupts():
+        try:
+            run_sweep(
+                plan,
+                args.journal,
+                executor,
+                workers=workers,
+                threads=args.threads,
+                retry_failed=args.retry_failed,
+                renew=renew,
+                progress=lambda plan, record: _show(bar, plan, record),
+            )
+        except KeyboardInterrupt:
+            for last in pools[-1:]:
+                stop_workers(last)
+            raise
     failed = [r for r in plan.done.values() if r["status"] == "failed"]
     for record in failed:
         where = " ".join(record[k] for k in ("table", "method", "part"))
