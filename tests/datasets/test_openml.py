@@ -105,14 +105,14 @@ def test_a_number_as_the_target(site):
 @pytest.mark.filterwarnings("ignore:Invalid cache")
 def test_damaged_bytes_are_refused(site):
     site(checksum="0" * 32)
-    with pytest.raises(DownloadError, match="OpenML table 7: .*md5 checksum"):
+    with pytest.raises(DownloadError, match=r"OpenML table 7: .*md5 checksum"):
         load_openml(7)
 
 
 @pytest.mark.filterwarnings("ignore:A network error occurred")
 def test_a_table_that_is_not_there(site, monkeypatch):
     monkeypatch.setattr(_openml.time, "sleep", lambda seconds: None)
-    with pytest.raises(DownloadError, match="OpenML table 8: .*404"):
+    with pytest.raises(DownloadError, match=r"OpenML table 8: .*404"):
         load_openml(8)
 
 

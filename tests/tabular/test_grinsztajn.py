@@ -230,6 +230,12 @@ def test_a_run_is_recorded_resumed_and_summarised(journal):
     assert json.loads(row["chosen"]).keys() == {"log", "ridge"}
 
 
+def test_a_suite_stands_for_its_tables(monkeypatch):
+    monkeypatch.setattr(grinsztajn, "suite_tables", {336: (7, 8)}.__getitem__)
+    found = grinsztajn.expand(["diabetes", "suite/336"])
+    assert found == ["diabetes", "openml/7", "openml/8"]
+
+
 def test_shipped_tables_need_no_download():
     diabetes, cancer = second_table("diabetes"), second_table("breast_cancer")
     assert (diabetes.task, cancer.task) == ("regression", "classification")

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_pools_without_killing_let_go_of_their_tasks():
         pool.submit(max, 1, 2)
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks into /proc")
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="looks into /proc")
 def test_a_driver_ended_by_sigterm_leaves_no_worker_behind(tmp_path):
     path = tmp_path / "sweep.jsonl"
     options = ["--tables", "digits", "--methods", "rfm", "laplace", "--workers", "1"]
@@ -75,14 +76,13 @@ def wait_for(condition, seconds=40):
 def members(group):
     """Processes of a group that still run."""
     found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
+    for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            with open(f"/proc/{name}/stat") as file:
-                state, _, own = file.read().rpartition(")")[2].split()[:3]
+            state, _, own = stat.read_text().rpartition(")")[2].split()[:3]
         except OSError:
             continue
         if int(own) == group and state != "Z":
-            found.append(int(name))
+            found.append(int(stat.parent.name))
     return found
 
 
@@ -91,10 +91,10 @@ def busy(group):
     ticks = os.sysconf("SC_CLK_TCK")
     for pid in set(members(group)) - {group}:
         try:
-            with open(f"/proc/{pid}/stat") as file:
-                fields = file.read().rpartition(")")[2].split()
+            stat = Path(f"/proc/{pid}/stat").read_text()
         except OSError:
             continue
+        fields = stat.rpartition(")")[2].split()
         if int(fields[11]) > 2 * ticks:
             return True
     return False

@@ -54,7 +54,9 @@ def suite_tables(suite: int) -> tuple[int, ...]:
         return tuple(int(number) for number in study["data"]["data_id"])
     except (KeyError, TypeError, ValueError) as error:
         path.unlink()  # or every later call would read it again
-        raise DatasetError(f"OpenML's answer for suite {suite} lists no data") from error
+        raise DatasetError(
+            f"OpenML's answer for suite {suite} lists no data"
+        ) from error
 
 
 def load_openml(data_id: int) -> Table:

@@ -145,9 +145,7 @@ class XGBoostLearner(TreeLearner):
         """Its scikit-learn interface."""
         import xgboost
 
-        return getattr(xgboost, f"XGB{kind}")(
-            n_jobs=1, random_state=SEED, **parameters
-        )
+        return getattr(xgboost, f"XGB{kind}")(n_jobs=1, random_state=SEED, **parameters)
 
 
 LEARNERS: dict[str, Any] = {
