@@ -81,3 +81,18 @@ def test_a_failed_task_is_reported(tmp_path, capsys, monkeypatch):
 def test_methods_are_listed(capsys):
     assert main(["sweep", "methods"]) == 0
     assert "rfm-reused" in capsys.readouterr().out
+
+
+def test_the_second_benchmark_writes_rows_and_provenance(tmp_path, capsys):
+    output = tmp_path / "second.csv"
+    options = ("--tables", "diabetes", "absent", "--methods", "laplace")
+    arguments = ("--rows", "60", "--splits", "2", "--output", str(output))
+    path = str(tmp_path / "second.jsonl")
+    assert main(["sweep", "second", path, *options, *arguments]) == 0
+    with output.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["table"], row["train"], row["splits"]) == ("diabetes", "60", "2")
+    found = json.loads(output.with_suffix(".json").read_text())
+    assert found["name"] == "sweep second, 1 tables"
+    assert found["failed"] == ["absent laplace"]
+    assert "absent laplace 0: ValueError" in capsys.readouterr().err

@@ -24,6 +24,7 @@ from agop.datasets.errors import (
 )
 from agop.datasets.faces import ATTRIBUTES, Faces, agreeing, draw_faces, load_faces
 from agop.datasets.mnist import load_mnist
+from agop.datasets.openml import load_openml, suite_tables
 from agop.datasets.shipped import load_shipped
 from agop.datasets.stl10 import load_stl10, load_stl10_airplane_truck
 from agop.datasets.svhn import load_svhn
@@ -51,12 +52,14 @@ __all__ = [
     "load_cifar10_jpeg",
     "load_faces",
     "load_mnist",
+    "load_openml",
     "load_shipped",
     "load_stl10",
     "load_stl10_airplane_truck",
     "load_svhn",
     "load_table",
     "load_uci",
+    "suite_tables",
     "table_names",
     "uci_info",
     "uci_names",

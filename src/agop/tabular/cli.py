@@ -39,6 +39,28 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
     )
     table.set_defaults(run=_later("table"))
 
+    second = commands.add_parser("second", help="the benchmark of Grinsztajn et al.")
+    second.add_argument("journal", type=Path, help="made if need be, else gone on with")
+    second.add_argument(
+        "--tables",
+        nargs="+",
+        required=True,
+        metavar="NAME",
+        help="of the mirror; openml/<number>; suite/<334, 335, 336 or 337>",
+    )
+    trees = ["rfm", "laplace", "forest", "boosting"]
+    second.add_argument("--methods", nargs="+", default=trees, metavar="NAME")
+    second.add_argument(
+        "--rows",
+        type=int,
+        default=10_000,
+        help="rows to learn from at most: 10000 is medium, 50000 large",
+    )
+    second.add_argument("--splits", type=int, default=5, help="at most")
+    second.add_argument("--numeric", action="store_true", help="no categories")
+    second.add_argument("--output", type=Path, help="file of rows, instead of screen")
+    second.set_defaults(run=_later("second"))
+
     show = commands.add_parser("methods", help="the methods there are")
     show.set_defaults(run=_later("methods"))
 
@@ -57,6 +79,9 @@ def _later(name: str) -> Callable[[argparse.Namespace], int]:
         except (ValueError, RuntimeError, ModuleNotFoundError) as error:
             sys.stderr.write(f"agop sweep: {error}\n")
             return 2
+        except KeyboardInterrupt:
+            sys.stderr.write("agop sweep: interrupted; what was finished is kept\n")
+            return 130
         return status
 
     return run

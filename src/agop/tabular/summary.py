@@ -86,12 +86,23 @@ def describe(name: str, records: Sequence[Record]) -> dict[str, Any]:
             "code": own[0]["code"],
         }
     failed = Counter(r["method"] for r in records if r["status"] == "failed")
-    packages = ("agop", "numpy", "scikit-learn", "torch")
     return {
         "name": f"sweep {name}, {len({row['table'] for row in rows})} tables",
         "source": f"committed rows in data/results/sweeps/{name}.csv",
         "methods": totals,
         "failed": dict(failed),
+        **machine(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Return the kind of machine, and the versions that decide a result.
+
+    >>> sorted(machine())
+    ['device', 'versions']
+    """
+    packages = ("agop", "numpy", "scikit-learn", "torch")
+    return {
         "device": f"CPU ({platform.machine()}, {os.cpu_count()} cores)",
         "versions": {
             "python": platform.python_version(),
