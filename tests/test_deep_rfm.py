@@ -3,6 +3,7 @@ import pytest
 
 from agop.deep_rfm import deep_rfm
 from agop.neural_collapse import variability_ratio
+from agop.similarity import haar
 
 
 def sample(n=60, d=6, seed=0):
@@ -12,11 +13,11 @@ def sample(n=60, d=6, seed=0):
     return X, 2.0 * np.eye(2)[y] - 1, y
 
 
-def laplace_agop(X, Y, bandwidth):
+def laplace_agop(X, Y, bandwidth, ridge=0.0):
     """Second implementation: kernel and gradients by loops."""
     n, d = X.shape
     distance = np.array([[np.linalg.norm(a - b) for b in X] for a in X])
-    A = np.linalg.solve(np.exp(-distance / bandwidth), Y)
+    A = np.linalg.solve(np.exp(-distance / bandwidth) + ridge * np.eye(n), Y)
     total = np.zeros((d, d))
     for p in range(n):
         J = np.zeros((Y.shape[1], d))
@@ -71,3 +72,30 @@ def test_seeds_and_bad_input():
     X[3] = 0
     with pytest.raises(ValueError, match="row 3 is zero at the input of layer 0"):
         deep_rfm(X, Y, layers=1, width=8)
+
+
+@pytest.mark.parametrize(("width", "seed"), [(9, 0), (4, 3)])
+def test_options_reach_the_step_they_name(width, seed):
+    """Bandwidth, ridge, activation, width and seed, against the steps by hand."""
+    X, Y, _ = sample(n=15)
+    options = {"bandwidth": 0.7, "ridge": 0.3, "activation": "identity"}
+    (layer,) = deep_rfm(X, Y, layers=1, width=width, seed=seed, **options)
+    A = laplace_agop(layer.X, Y, 0.7, ridge=0.3)
+    np.testing.assert_allclose(layer.M, A / A.max(), atol=1e-8)
+    W = np.random.default_rng(seed).standard_normal((width, 6)) / np.sqrt(6)
+    np.testing.assert_allclose(layer.output, layer.XM @ W.T, atol=1e-12)
+
+
+def test_scale_of_samples_and_rotations_do_not_matter_to_the_learned_step():
+    X, Y, y = sample(n=40)
+    Q = haar(6, np.random.default_rng(2))
+    scales = np.random.default_rng(3).uniform(0.5, 5, (40, 1))
+    (plain,), (moved,) = (
+        deep_rfm(Z, Y, layers=1, width=5) for Z in (X, scales * X @ Q)
+    )
+    # M is divided by its largest entry, which depends on the axes: compare shapes.
+    turned = Q.T @ plain.M @ Q
+    np.testing.assert_allclose(moved.M, turned / turned.max(), atol=1e-8)
+    assert variability_ratio(moved.XM, y) == pytest.approx(
+        variability_ratio(plain.XM, y)
+    )

@@ -190,3 +190,38 @@ def test_degenerate_input_is_named():
         nc4(np.ones((4, 3)), H, y)
     with pytest.raises(ValueError, match="finite"):
         nc1(H * np.nan, y)
+
+
+def test_means_that_differ_by_rounding_coincide():
+    tenths = np.array([[0.1], [0.2], [0.3]])
+    twice, y = np.vstack([tenths, tenths[[0, 2, 1]]]), np.repeat([0, 1], 3)
+    assert class_statistics(twice, y).means.any()  # of size 1e-17
+    for measure in (nc1, variability_ratio):
+        with pytest.raises(ValueError, match="class means"):
+            measure(twice, y)
+    with pytest.raises(ValueError, match="class means"):
+        nc3([[1.0], [-1.0]], twice, y)
+    with pytest.raises(ValueError, match="mean of class 1"):
+        nc2(tenths, np.arange(3))
+
+
+def test_one_class_is_refused_by_all_measures():
+    H, y = np.random.default_rng(0).standard_normal((4, 2)), np.zeros(4, int)
+    for measure in (
+        nc1,
+        nc2,
+        variability_ratio,
+        class_statistics,
+        lambda H, y: nc3(np.ones((1, 2)), H, y),
+        lambda H, y: nc4(np.ones((4, 1)), H, y),
+    ):
+        with pytest.raises(ValueError, match="at least two classes"):
+            measure(H, y)
+
+
+def test_no_variance_within_classes_is_collapse_with_more_features_than_samples():
+    """n <= k and zero variance: 0 by convention, not an error."""
+    y = np.repeat(np.arange(3), 2)
+    H = np.random.default_rng(1).standard_normal((3, 9))[y]
+    assert nc1(H, y) < 1e-28
+    assert variability_ratio(H, y) < 1e-28

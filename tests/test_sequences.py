@@ -17,6 +17,42 @@ def test_tasks_by_hand():
         assert row[place + 1] == label < 4
 
 
+def test_every_token_label_and_place_of_the_marker_is_drawn():
+    """2000 draws: each of at most 5 equally likely values is all but certain."""
+    tokens, labels = sequence_task("sum", 2000, vocabulary=5, length=6)
+    assert all(set(column) == set(range(5)) for column in tokens.T.tolist())
+    assert set(labels.tolist()) == set(range(5))
+    tokens, labels = sequence_task("lookup", 2000, vocabulary=5, length=6)
+    assert set((tokens == 4).argmax(1).tolist()) == set(range(4))
+    assert all(set(column) >= set(range(4)) for column in tokens.T.tolist())
+    assert set(labels.tolist()) == set(range(4))
+
+
+@pytest.mark.parametrize("task", ["sum", "lookup"])
+def test_sequences_are_fixed_by_their_seed(task):
+    one, two, other = (sequence_task(task, 50, seed=s)[0] for s in (3, 3, 4))
+    assert (one == two).all()
+    assert (one != other).any()
+
+
+def test_block_against_its_formula():
+    """Second implementation: attention by softmax, head by head."""
+    net = Encoder(6, 5, width=8, depth=1, heads=2, seed=2).double()  # in train mode
+    tokens = torch.arange(15).reshape(3, 5) % 6
+    (block,), x = net.blocks, net.tokens.weight[tokens] + net.positions
+    attention = block.self_attn
+    z = block.norm1(x) @ attention.in_proj_weight.T + attention.in_proj_bias
+    heads = [
+        torch.softmax(q @ k.mT / 4**0.5, -1) @ v
+        for q, k, v in zip(*(part.split(4, -1) for part in z.split(8, -1)), strict=True)
+    ]
+    x = x + attention.out_proj(torch.cat(heads, -1))
+    inner = torch.nn.functional.gelu(block.linear1(block.norm2(x)))
+    assert inner.shape == (3, 5, 32)
+    x = x + block.linear2(inner)
+    torch.testing.assert_close(net.hidden(tokens)[1], x[:, -1])
+
+
 def test_states_are_those_of_the_forward_pass():
     net = Encoder(6, 5, width=16, depth=2, heads=2, seed=1).double()
     tokens = torch.arange(10).reshape(2, 5) % 6

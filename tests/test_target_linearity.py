@@ -3,6 +3,7 @@ import pytest
 import torch
 from sklearn.linear_model import LinearRegression
 
+from agop.similarity import haar
 from agop.target_linearity import (
     layer_target_linearity,
     null_level,
@@ -169,3 +170,81 @@ def test_constant_targets_are_refused_whatever_the_rounding():
         target_linearity(torch.eye(7), torch.full((7, 1), 0.1))
     with pytest.raises(ValueError, match="two samples"):
         null_level(torch.ones(1, 3))
+
+
+def test_hand_computed():
+    """Line through (0, 0), (1, 0), (2, 3): slope 3/2, residuals 1/2, -1, 1/2."""
+    H, Y = [[0.0], [1.0], [2.0]], [0.0, 0.0, 3.0]  # squares of Y_c: 1 + 1 + 4
+    assert target_linearity(H, Y) == pytest.approx(1 - 1.5 / 6)
+    assert target_linearity(H, Y, adjusted=True) == pytest.approx(1 - 2 * 1.5 / 6)
+    # No intercept: slope 3/5 for -1, -1, 2, so the residuals are -1, -1.6, 0.8.
+    assert released_target_linearity(H, Y) == pytest.approx(1 - 4.2 / 6)
+
+
+def test_reduction_by_hand_keeps_variance_and_may_drop_the_target():
+    """Features (3a, b) of orthogonal signs a, b: the first component is 3a."""
+    a, b = np.array([1.0, 1, -1, -1]), np.array([1.0, -1, 1, -1])
+    first = principal_components(np.stack([3 * a, b], 1), 1)
+    np.testing.assert_allclose(first.abs(), 3 * np.ones((4, 1)))
+    assert target_linearity(first, a) == pytest.approx(1)
+    assert target_linearity(first, b) == pytest.approx(0, abs=1e-12)
+    # Unlike target linearity, its reduction depends on the scale of the features.
+    other = principal_components(np.stack([a, 3 * b], 1), 1)
+    assert target_linearity(other, b) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("r", [None, 3])
+def test_invariance_under_rotation_scale_shift_and_order(r):
+    """Of all measures, with and without principal components first."""
+    H, Y = sample()
+    rng = np.random.default_rng(5)
+    Q, order = haar(7, rng), rng.permutation(len(H))
+    moved = (4 * H @ Q - 2)[order]
+    reduced = [h if r is None else principal_components(h, r) for h in (H, moved)]
+    for adjusted in (False, True):
+        one, two = (
+            target_linearity(h, y, adjusted=adjusted)
+            for h, y in zip(reduced, (Y, 3 * Y[order] + 1), strict=True)
+        )
+        assert two == pytest.approx(one, rel=1e-9)
+    half, moved_half = H[:, :2], (5 * H[:, :2] @ haar(2, rng) + 1)[order]
+    gap = target_linearity_gap([half, reduced[0]], Y)
+    moved_gap = target_linearity_gap([moved_half, reduced[1]], -2 * Y[order])
+    assert moved_gap == pytest.approx(gap, rel=1e-9)
+
+
+def test_degenerate_features_follow_the_stated_convention():
+    """No variance explains nothing; n - 1 directions, here n <= k, explain all."""
+    rng = np.random.default_rng(0)
+    flat, y = np.full((6, 3), 0.1), rng.standard_normal(6)
+    wide = rng.standard_normal((6, 9))
+    assert flat.mean(0).tolist() != flat[0].tolist()  # so centring leaves rounding
+    assert target_linearity(flat, y) == null_level(flat) == 0
+    assert target_linearity(flat, y, adjusted=True) == pytest.approx(0)
+    assert target_linearity(principal_components(flat, 2), y) == 0
+    assert target_linearity(wide, y) == pytest.approx(1)
+    shares = [target_linearity(wide, rng.standard_normal(6)) for _ in range(50)]
+    assert max(shares) <= 1  # rounding does not carry them above
+    assert target_linearity(principal_components(wide, 6), y) == pytest.approx(1)
+    assert target_linearity_gap([flat, wide], y) == pytest.approx(1)
+    with pytest.raises(ValueError, match="any targets"):
+        target_linearity(wide, y, adjusted=True)
+    with pytest.raises(ValueError, match="constant"):  # a single class
+        target_linearity(wide, np.ones((6, 1)))
+    # One column that varies is enough, and a first row may be met again.
+    assert target_linearity(wide, [[1.0, 0.0]] * 3 + [[1.0, 2.0]] * 3) > 0
+
+
+def test_released_variant_centres_rows_below_only_for_several_targets():
+    """One column twice over: rows are constant, where one column has a variance."""
+    H, Y = sample(C=1)
+    assert released_target_linearity(H, Y) == pytest.approx(
+        1
+        - np.square(Y - Y.mean() - H @ np.linalg.pinv(H) @ (Y - Y.mean())).sum()
+        / np.square(Y - Y.mean()).sum()
+    )
+    raw = released_target_linearity(H, Y, centre_targets=False)
+    fitted = H @ np.linalg.pinv(H) @ Y
+    assert raw == pytest.approx(
+        1 - np.square(Y - fitted).sum() / np.square(Y - Y.mean()).sum()
+    )

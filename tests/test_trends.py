@@ -88,3 +88,31 @@ def test_rank_correlation_names_bad_input():
         rank_correlation([1, 2], [1, 2], [0])
     with pytest.raises(ValueError, match="two runs"):
         rank_correlation([1, 2], [1, 2], [0, 0])
+
+
+def test_rank_correlation_by_hand():
+    """Ranks 1 2 3 4 against 2 1 4 3: 1 - 6 * 4 / (4 * 15) = .6."""
+    found = rank_correlation([1, 2, 3, 4], [20, 10, 40, 30], [0, 0, 1, 1])
+    assert found.rho == pytest.approx(0.6)
+
+
+def test_rank_correlation_sees_order_only():
+    """Not the scale, nor the order of samples; a falling map turns the sign."""
+    rng = np.random.default_rng(4)
+    x, groups = rng.standard_normal(40), np.repeat(np.arange(5), 8)
+    y = x + rng.standard_normal(40)
+    found = rank_correlation(x, y, groups)
+    assert rank_correlation(np.exp(x), 7 * y - 3, groups) == found
+    turned = rank_correlation(x, -y, groups)
+    assert turned.rho == pytest.approx(-found.rho)
+    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+    order = rng.permutation(40)
+    mixed = rank_correlation(x[order], y[order], groups[order])
+    assert (mixed.rho, mixed.low, mixed.high) == pytest.approx(
+        (found.rho, found.low, found.high)
+    )
+
+
+def test_rank_correlation_of_a_constant_is_undefined():
+    found = rank_correlation([1.0, 1.0, 1.0, 1.0], [1, 2, 3, 4], [0, 0, 1, 1])
+    assert np.isnan([found.rho, found.low, found.high]).all()

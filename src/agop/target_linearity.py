@@ -226,7 +226,7 @@ def _check_pair(H: Any, Y: Any) -> tuple[Tensor, Tensor]:
 
 def _basis(H: Tensor) -> Tensor:
     """Return an orthonormal basis of the span of the centred features, (n, rank)."""
-    H = H - H.mean(0)
-    U, s, _ = torch.linalg.svd(H, full_matrices=False)
-    # Directions of rounding size are no features: numpy's rule for the rank.
-    return U[:, s > s.max() * max(H.shape) * torch.finfo(s.dtype).eps]
+    U, s, _ = torch.linalg.svd(H - H.mean(0), full_matrices=False)
+    # Directions of rounding size are no features: numpy's rule for the rank, with the
+    # size before centring, since the mean of a constant column is rounded as well.
+    return U[:, s > H.norm() * max(H.shape) * torch.finfo(s.dtype).eps]
