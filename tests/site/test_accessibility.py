@@ -4,13 +4,13 @@ import itertools
 
 import pytest
 
-from .looking import AXE, switch
+from .looking import AXE, MODES, switch
 
 FIRST_VIEW = 1.5 * 2**20  # bytes that a chapter may load at first
 
 
 @pytest.mark.skipif(AXE is None, reason="axe-playwright-python is not installed")
-@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("mode", MODES)
 def test_no_serious_violation_on_any_page(walk, mode):
     found = {path: seen[f"violations_{mode}"] for path, seen in walk.items()}
     assert {path: broken for path, broken in found.items() if broken} == {}

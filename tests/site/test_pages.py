@@ -3,6 +3,10 @@
 import re
 from urllib.parse import unquote, urlsplit
 
+import pytest
+
+from .looking import MODES
+
 # MathJax leaves its source between these when it has not run.
 RAW_MATHS = ("\\(", "\\[", "$$", "\\mathbb", "\\frac")
 
@@ -53,8 +57,9 @@ def test_internal_links_lead_somewhere(html, walk):
     assert len(links) > 20
 
 
-def test_no_page_is_wider_than_a_phone(walk):
-    wide = {path: seen["too_wide"] for path, seen in walk.items()}
+@pytest.mark.parametrize("mode", MODES)
+def test_no_page_is_wider_than_a_phone(walk, mode):
+    wide = {path: seen[f"too_wide_{mode}"] for path, seen in walk.items()}
     assert {path: by for path, by in wide.items() if by > 1} == {}
 
 
