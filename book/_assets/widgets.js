@@ -43,6 +43,14 @@
     });
   }
 
+  /* Where a widget says in words what it shows. */
+  function result() {
+    const told = document.createElement("output");
+    told.setAttribute("aria-live", "polite");
+    told.className = "widget-result";
+    return told;
+  }
+
   function panel(figure, ...parts) {
     const box = document.createElement("div");
     box.className = "widget-controls";
@@ -99,9 +107,7 @@
   }
 
   function deepLinear(figure, drawing, data) {
-    const told = document.createElement("output");
-    told.setAttribute("aria-live", "polite");
-    told.className = "widget-result";
+    const told = result();
     const update = () => {
       const { cosines, imbalances } = flow(data, depth.value(), decay.value());
       redraw(drawing, [cosines, imbalances]);
@@ -160,9 +166,7 @@
       "stroke-width": 1.5,
     });
     drawing.append(cursor);
-    const told = document.createElement("output");
-    told.setAttribute("aria-live", "polite");
-    told.className = "widget-result";
+    const told = result();
     const update = () => {
       const frame = frames[place.value()];
       const largest = Math.max(...frame.matrix.flat().map(Math.abs)) || 1;
@@ -206,10 +210,8 @@
   }
 
   function choices(figure, drawing, data) {
-    const told = document.createElement("output");
-    told.setAttribute("aria-live", "polite");
-    told.className = "widget-result";
-    const percent = (values) => values.map((v) => v.toFixed(2)).join(", ");
+    const told = result();
+    const listed = (values) => values.map((v) => v.toFixed(2)).join(", ");
     const update = () => {
       const row = data.rows.find((each) =>
         Object.entries(pickers).every(([key, p]) => each.choice[key] === p.value())
@@ -221,8 +223,8 @@
         if (text.textContent.startsWith("null: ")) text.textContent = `null: ${name}`;
       });
       told.textContent =
-        `layers 1 to ${row.found.length}: ${percent(row.found)}; ` +
-        `${name}: ${percent(row[name])}`;
+        `layers 1 to ${row.found.length}: ${listed(row.found)}; ` +
+        `${name}: ${listed(row[name])}`;
       drawing.setAttribute("aria-label", told.textContent);
     };
     const pickers = {};

@@ -268,7 +268,8 @@ def choices(
         for i, d in enumerate(definitions)
     ]
     null = next(iter(nulls))
-    told = f"{definitions[0]}: per layer {_listed(values['found'][0])}"
+    listed = ", ".join(f"{v:.2f}" for v in values["found"][0])
+    told = f"{definitions[0]}: per layer {listed}"
     lines = [
         ("trained layers", "#D55E00", values["found"][0].clip(0, 1).tolist()),
         (f"null: {null}", "#0072B2", values[null][0].clip(0, 1).tolist()),
@@ -292,10 +293,6 @@ def _in_words(definition: Any) -> dict[str, str]:
 
 def _fraction(power: float) -> str:
     return f"{power:g}" if power >= 1 else f"1/{1 / power:.3g}"
-
-
-def _listed(values: NDArray[np.float64]) -> str:
-    return ", ".join(f"{v:.2f}" for v in values)
 
 
 def show(html: str, told: str) -> None:

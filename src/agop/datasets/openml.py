@@ -11,14 +11,13 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from agop.datasets.dataset import Provenance, Table
 from agop.datasets.download import download
 from agop.datasets.errors import DatasetError, DownloadError
 from agop.datasets.registry import File
-from agop.datasets.storage import OFFICIAL, cache_dir
+from agop.datasets.storage import OFFICIAL, cache_dir, lock
 
 #: Number of a suite by its task and by the columns that its tables keep.
 SUITES = {
@@ -43,10 +42,8 @@ def suite_tables(suite: int) -> tuple[int, ...]:
     if suite not in SUITES.values():
         known = ", ".join(map(str, sorted(SUITES.values())))
         raise ValueError(f"suite must be one of {known}; got {suite!r}")
-    folder = cache_dir() / "openml"
-    path = folder / f"study-{suite}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{path}.lock"):
+    path = cache_dir() / "openml" / f"study-{suite}.json"
+    with lock(path):
         if not path.is_file():
             download(File(path.name, urls=(_STUDY.format(suite),)), path)
     try:
@@ -102,7 +99,7 @@ def _fetch(data_id: int) -> Any:
     from sklearn.datasets import fetch_openml
 
     try:
-        with FileLock(_lock(data_id)):
+        with lock(cache_dir() / "openml" / str(data_id)):
             return fetch_openml(
                 data_id=data_id,
                 as_frame=False,
@@ -114,13 +111,6 @@ def _fetch(data_id: int) -> Any:
     except ValueError as error:  # scikit-learn's word for all else, checksums too
         kind = DownloadError if "checksum" in str(error) else DatasetError
         raise kind(f"OpenML table {data_id}: {error}") from error
-
-
-def _lock(data_id: int) -> str:
-    """Chapters run in parallel: whoever comes second finds the files there."""
-    folder = cache_dir() / "openml"
-    folder.mkdir(parents=True, exist_ok=True)
-    return str(folder / f"{data_id}.lock")
 
 
 def _target(found: Any, data_id: int) -> tuple[NDArray[Any], tuple[str, ...]]:

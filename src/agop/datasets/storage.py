@@ -128,9 +128,7 @@ def official_file(entry: Entry, file: File, download: bool = True) -> Path:
             raise DatasetError(
                 f"{file.name} is not in the cache: agop data fetch {entry.name}"
             )
-        _writable(target.parent)
-        # Chapters run in parallel: whoever comes second finds the file there.
-        with FileLock(f"{target}.lock"):
+        with lock(target):
             if not target.is_file():
                 _download(file, target)
     return _verified(target, file)
@@ -141,10 +139,18 @@ def unpacked(archive: Path, file: File, rename: Callable[[str], str | None]) -> 
     digest = file.checksum or checksum(archive)
     short = digest.partition(":")[2][:16]
     folder = cache_dir() / "unpacked" / f"{archive.name}-{short}"
-    _writable(folder.parent)
-    with FileLock(f"{folder}.lock"):
+    with lock(folder):
         _unpack(archive, folder, rename)
     return folder
+
+
+def lock(path: Path) -> FileLock:
+    """Return the lock of a path in the cache, whose folder is made if need be.
+
+    Chapters run in parallel: whoever comes second finds the file there.
+    """
+    _writable(path.parent)
+    return FileLock(f"{path}.lock")
 
 
 def _verified(path: Path, file: File) -> Path:

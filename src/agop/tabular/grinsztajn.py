@@ -10,9 +10,9 @@ again after the choice. The score is R² for regression, accuracy for classes.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,10 +24,11 @@ from sklearn.preprocessing import QuantileTransformer
 from agop.datasets import Table, load, load_table
 from agop.datasets.dataset import Provenance
 from agop.datasets.openml import load_openml, suite_tables
+from agop.datasets.shipped import SHIPPED
 
-from .journal import Journal, Record, read_records
+from .journal import Journal, Record, measured, read_records
 from .second_methods import LEARNERS, Predictor
-from .summary import machine
+from .summary import origin
 from .transforms import signed_exp, signed_log
 
 SIZES = {"medium": 10_000, "large": 50_000}  # rows to learn from, at most
@@ -116,11 +117,11 @@ def second_table(name: str) -> Table:
         return load_openml(int(name.removeprefix("openml/")))
     if name == "wine_quality":
         return _both_wines()
-    if name in ("iris", "wine", "breast_cancer", "digits", "diabetes"):
+    if name in SHIPPED:
         return _shipped(name)
     table = load_table(name)
     y = np.log1p(table.y) if name in LOGARITHM else table.y
-    return _renewed(table, table.X, y)
+    return replace(table, y=y)
 
 
 def _both_wines() -> Table:
@@ -129,8 +130,7 @@ def _both_wines() -> Table:
     where = red.provenance
     files = {**where.files, **white.provenance.files}
     joined = Provenance("table/wine_quality", where.source, files)
-    return Table("wine_quality", X, y, feature_names=red.feature_names,
-                 provenance=joined)  # fmt: skip
+    return replace(red, name="wine_quality", X=X, y=y, provenance=joined)
 
 
 def _shipped(name: str) -> Table:
@@ -139,13 +139,6 @@ def _shipped(name: str) -> Table:
     return Table(name, found.X, found.y, feature_names=found.feature_names,
                  class_names=found.class_names, provenance=found.provenance,
                  task=task)  # fmt: skip
-
-
-def _renewed(table: Table, X: NDArray[Any], y: NDArray[Any]) -> Table:
-    return Table(table.name, X, y, feature_names=table.feature_names,
-                 class_names=table.class_names, provenance=table.provenance,
-                 categorical=table.categorical, categories=table.categories,
-                 task=table.task)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -336,7 +329,7 @@ def run_second(
             for record in _runs(name, methods, train_rows, most_splits, numeric_only):
                 if _key(record) in done:
                     continue
-                whole = {**record, **_timed(record)}
+                whole = {**record, **measured(partial(_one, record))}
                 journal.append(whole)
                 progress(whole)
 
@@ -359,16 +352,6 @@ def _runs(
         for method in methods:
             yield {"table": name, "method": method, "split": split, "cap": cap,
                    "columns": columns}  # fmt: skip
-
-
-def _timed(record: Record) -> Record:
-    start = time.perf_counter(), time.process_time()
-    try:
-        result = _one(record)
-    except Exception as error:
-        result = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
-    wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
-    return {**result, "wall": round(wall, 3), "cpu": round(cpu, 3)}
 
 
 def _one(record: Record) -> Record:
@@ -436,8 +419,6 @@ def describe_second(name: str, records: Sequence[Record]) -> dict[str, Any]:
     rows = summarise_second(records)
     failed = [f"{r['table']} {r['method']}" for r in records if r["status"] != "done"]
     return {
-        "name": f"sweep {name}, {len({row['table'] for row in rows})} tables",
-        "source": f"committed rows in data/results/sweeps/{name}.csv",
+        **origin(name, rows),
         "failed": failed,
-        **machine(),
     }

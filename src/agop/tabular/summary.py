@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -87,22 +87,23 @@ def describe(name: str, records: Sequence[Record]) -> dict[str, Any]:
         }
     failed = Counter(r["method"] for r in records if r["status"] == "failed")
     return {
-        "name": f"sweep {name}, {len({row['table'] for row in rows})} tables",
-        "source": f"committed rows in data/results/sweeps/{name}.csv",
+        **origin(name, rows),
         "methods": totals,
         "failed": dict(failed),
-        **machine(),
     }
 
 
-def machine() -> dict[str, Any]:
-    """Return the kind of machine, and the versions that decide a result.
+def origin(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the committed rows are, the kind of machine, and the versions.
 
-    >>> sorted(machine())
-    ['device', 'versions']
+    >>> about = origin("uci", [{"table": "iris"}, {"table": "iris"}])
+    >>> about["name"], about["source"]
+    ('sweep uci, 1 tables', 'committed rows in data/results/sweeps/uci.csv')
     """
     packages = ("agop", "numpy", "scikit-learn", "torch")
     return {
+        "name": f"sweep {name}, {len({row['table'] for row in rows})} tables",
+        "source": f"committed rows in data/results/sweeps/{name}.csv",
         "device": f"CPU ({platform.machine()}, {os.cpu_count()} cores)",
         "versions": {
             "python": platform.python_version(),

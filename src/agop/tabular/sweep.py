@@ -8,7 +8,6 @@ been done at any moment is a complete statement about the smaller tables.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from agop.datasets import load
 from agop.datasets.uci import uci_info
 
 from .executors import Inline
-from .journal import Journal, Record, read_records
+from .journal import Journal, Record, failure, measured, read_records
 from .methods import code_of, method_named
 from .tables import SELECT, TableTask, table_task
 
@@ -228,7 +227,8 @@ def _outcome(future: Future[Record], key: Key) -> tuple[Record, bool]:
     error = future.exception()
     if error is None:
         return future.result(), False
-    return _failure(key, error), isinstance(error, BrokenExecutor)
+    record = {**key._asdict(), "code": code_of(key.method), **failure(error)}
+    return record, isinstance(error, BrokenExecutor)
 
 
 def current_records(path: Path) -> list[Record]:
@@ -255,16 +255,14 @@ def run_task(
         "cpu" (seconds, of this task with loading the table); then "chosen" and
         "parts" after a selection, "accuracy" and "notes" after a score, or "error".
     """
-    key, start = Key(table, method, part), (time.perf_counter(), time.process_time())
-    try:
+    key = Key(table, method, part)
+
+    def work() -> Record:
         torch.set_num_threads(threads)
         with threadpool_limits(threads):
-            result = _run(key, chosen)
-        record = {**key._asdict(), "status": "done", "code": code_of(method), **result}
-    except Exception as error:
-        record = _failure(key, error)
-    wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
-    return {**record, "wall": round(wall, 4), "cpu": round(cpu, 4)}
+            return {"status": "done", **_run(key, chosen)}
+
+    return {**key._asdict(), "code": code_of(method), **measured(work)}
 
 
 def _run(key: Key, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -286,12 +284,3 @@ def _run(key: Key, chosen: dict[str, Any]) -> dict[str, Any]:
 def _task(name: str) -> TableTask:
     """The table of this and, most often, of the next task."""
     return table_task(load(name))
-
-
-def _failure(key: Key, error: BaseException) -> Record:
-    return {
-        **key._asdict(),
-        "status": "failed",
-        "code": code_of(key.method),
-        "error": f"{type(error).__name__}: {error}",
-    }
