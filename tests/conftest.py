@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def pytest_configure(config: pytest.Config) -> None:
     """Give nbval an absolute path, and kernels what the runner gives them."""
     config.option.nbval_sanitize_with = str(ROOT / "tests" / "sanitize.cfg")
-    for name, value in kernel_environment(ROOT).items():
+    for name, value in kernel_environment(ROOT, "ci").items():
         os.environ[name] = value
 
 

@@ -8,9 +8,11 @@ import time
 import nbformat
 import psutil
 import pytest
+import torch
 
 from agop.book import notebooks
 from agop.book.check import problems
+from agop.book.execute import kernel_environment
 from agop.book.layout import BookError, Chapter, write_atomically
 from agop.book.publish import make_reference, publish, refresh_prose
 from agop.book.readme import write_readme
@@ -196,3 +198,26 @@ def test_jobs_are_bounded(chapter):
     assert 1 <= default_jobs() <= (os.cpu_count() or 1)
     with pytest.raises(BookError, match="jobs must be at least 1"):
         run([chapter], "ci", jobs=0)
+
+
+PRODUCT = """
+import hashlib, torch
+A, B = torch.randn(2, 128 * 3072, generator=torch.Generator().manual_seed(0))
+product = A.reshape(128, 3072) @ B.reshape(3072, 128)
+print(hashlib.sha256(product.numpy().tobytes()).hexdigest())
+"""
+
+
+def test_the_number_of_threads_changes_no_bit_at_ci_scale(tmp_path, monkeypatch):
+    if not torch.backends.mkl.is_available() or (os.cpu_count() or 1) < 2:
+        pytest.skip("needs MKL and two cores")
+
+    def products(scale):
+        monkeypatch.delenv("MKL_CBWR", raising=False)
+        for threads in "12":
+            monkeypatch.setenv("OMP_NUM_THREADS", threads)
+            environment = {**os.environ, **kernel_environment(tmp_path, scale)}
+            command = [sys.executable, "-c", PRODUCT]
+            yield subprocess.check_output(command, env=environment)
+
+    assert len(set(products("ci"))) == 1

@@ -67,7 +67,7 @@ def _papermill(
     environment = {
         "AGOP_RECORDS": str(records),
         "AGOP_COMMIT": circumstances(chapter.root)["commit"],
-        **kernel_environment(chapter.root),
+        **kernel_environment(chapter.root, nb.metadata.agop.scale),
     }
     for attempt in (1, 2):
         try:
@@ -150,14 +150,19 @@ class _environment:
         os.environ.update(self.before)
 
 
-def kernel_environment(root: Path) -> dict[str, str]:
+def kernel_environment(root: Path, scale: str) -> dict[str, str]:
     """Return what every kernel of the book is started with.
 
-    One thread unless ``OMP_NUM_THREADS`` says otherwise: chapters run side by side,
-    and sums in a fixed order are what makes their outputs repeatable.
+    One thread unless ``OMP_NUM_THREADS`` says otherwise, since chapters run side by
+    side. At ci scale outputs are compared with those of another machine. Gradient
+    descent at a large step doubles a rounding error every few steps, so that no number
+    of digits is safe; MKL's strict mode sums in one order, whatever the number of
+    threads and the width of the registers. It is slower, and other libraries ignore it.
     """
     mirror = os.environ.get("AGOP_DATA")
+    repeatable = {"MKL_CBWR": os.environ.get("MKL_CBWR", "AVX2,STRICT")}
     return {
+        **(repeatable if scale == "ci" else {}),
         **({"AGOP_DATA": str(Path(mirror).resolve())} if mirror else {}),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
         "PYTHONPATH": os.pathsep.join(
