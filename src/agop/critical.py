@@ -25,7 +25,7 @@ def critical_point(
     *,
     decay: float,
     iterations: int = 300,
-    newton_steps: int = 20,
+    newton_steps: int = 50,
     callback: Callable[[float], None] | None = None,
 ) -> float:
     r"""Move ``net`` to a critical point of the loss with weight decay.
@@ -45,8 +45,8 @@ def critical_point(
         λ, on every parameter. With λ > 0 the Hessian is regular at generic points.
     iterations : int, default=300
         Of L-BFGS.
-    newton_steps : int, default=20
-        At most; ends when the gradient norm no longer falls below its best by half.
+    newton_steps : int, default=50
+        At most, each halved until the gradient norm falls; ends when it falls no more.
     callback : callable, optional
         Called with the gradient norm about every 20 iterations and at each Newton
         step, while ``net`` has the weights it belongs to.
@@ -85,21 +85,32 @@ def critical_point(
     gradient = torch.func.grad(objective)
     start = nn.utils.parameters_to_vector(parameters).detach()
     theta = _quasi_newton(objective, start, iterations, move_to, report)
-    best, norm = theta, float(gradient(theta).norm())
+    norm = float(gradient(theta).norm())
     for _ in range(check_integer(newton_steps, "newton_steps", minimum=0)):
         # jacrev of grad: the forward mode of torch.func.hessian isn't needed
         hessian = torch.func.jacrev(gradient)(theta)
-        theta = theta - torch.linalg.lstsq(hessian, gradient(theta)[:, None])[0][:, 0]
+        step = torch.linalg.lstsq(hessian, gradient(theta)[:, None])[0][:, 0]
+        theta, now = _shortened(gradient, theta, step, norm)
+        if now >= norm:
+            break
+        norm = now
         move_to(theta)
-        now = float(gradient(theta).norm())
-        report(now)
-        if now < norm:
-            settled = now > norm / 2
-            best, norm = theta, now
-            if settled:
-                break
-    move_to(best)
+        report(norm)
+    move_to(theta)
     return norm
+
+
+def _shortened(
+    gradient: Callable[[Tensor], Tensor], theta: Tensor, step: Tensor, norm: float
+) -> tuple[Tensor, float]:
+    """Halve the step until the gradient norm falls; at rounding none does it."""
+    # far from rest, or where the Hessian is almost singular, a full step leaps away
+    for halvings in range(12):
+        there = theta - step / 2**halvings
+        now = float(gradient(there).norm())
+        if now < norm:
+            return there, now
+    return theta, norm
 
 
 def _quasi_newton(
